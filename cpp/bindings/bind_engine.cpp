@@ -33,7 +33,7 @@ using Hashes = py::array_t<std::uint64_t, py::array::c_style>;
 using Floats = py::array_t<float, py::array::c_style | py::array::forcecast>;
 using ByteArray = py::array_t<std::uint8_t, py::array::c_style>;
 
-// As `Part`: slot, rows, sample, limit, drafts.
+// A `Part` as Python gives it: slot, rows, sample, limit, drafts.
 using PyPart = std::tuple<std::uint32_t, std::uint32_t, bool, std::uint32_t, std::vector<std::uint32_t>>;
 
 struct PyChunk {

@@ -63,7 +63,7 @@ py::object list_of(std::uint64_t count, Read read) {
     return list;
 }
 
-// As stored in the file, and as Python sees it.
+// A number has a type in the file (Stored), and one for Python (Wide).
 template <typename Stored, typename Wide>
 py::object numbers_to_python(ByteReader& reader, const GgufValue& value) {
     const auto read = [&] { return number_to_python(static_cast<Wide>(reader.read<Stored>())); };

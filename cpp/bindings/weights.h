@@ -15,7 +15,7 @@ namespace akunu {
 std::shared_ptr<WeightSource> to_source(std::shared_ptr<const TensorFiles> files, const pybind11::object& tensors,
                                         const pybind11::object& synthetic, bool planned, bool check);
 
-// Of that source, the weights that `types` names (canonical name to type) are quantised to it when they are loaded.
+// A source whose weights that `types` names (canonical name to type) are quantised when they are loaded.
 std::shared_ptr<WeightSource> quantized(std::shared_ptr<WeightSource> source, const pybind11::object& types,
                                         int threads);
 

@@ -15,7 +15,7 @@ namespace akunu {
 // InvalidArgumentError when `dtype` is neither a weight type nor E8M0, of scales, or `n` not a whole number of blocks.
 void dequantize_row(DType dtype, const std::byte* src, float* dst, uint64_t n);
 
-// Of sub-block j (0-7) of Q4_K and Q5_K: scale and minimum of six bits each, from the 12 bytes that have them all.
+// Scale and minimum, of six bits each, of a sub-block of Q4_K and Q5_K.
 struct ScaleMin {
     std::uint32_t scale, min;
 };

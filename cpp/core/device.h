@@ -29,9 +29,9 @@ struct HostTensor {
     // The page-aligned mapping that `bytes` lie in, where they stay as long as the source does; else empty. Floats in
     // it are aligned to four elements.
     std::span<const std::byte> mapping = {};
-    // Of a planar type, whose codes `bytes` then are; each plane row-major.
+    // The other planes of a planar type, whose codes `bytes` then are; each plane is row-major.
     std::span<const std::byte> scales = {}, biases = {};
-    // Of NVFP4: what all weights are to be multiplied with, one number, or one of each expert; none is 1.
+    // What weights of NVFP4 are to be multiplied with: one number, or one for each expert; none is 1.
     std::span<const float> factors = {};
     Whole whole = Whole::kNone;  // what the device may make of it
     Split split = Split::kNone;  // what each of several GPUs takes of it
@@ -55,7 +55,7 @@ struct Weight {
     bool packed = false;               // in the device's own layout; otherwise as in the file
     Whole whole = Whole::kNone;
     bool mapped = false;  // reads the host bytes in place: their mapping must stay, and there is nothing to release
-    // Of what is multiplied with it, and of the product.
+    // Bounds of what is multiplied with it, and of the product.
     Bounds input_bounds = {}, output_bounds = {};
     std::uint32_t linear = 0;  // its place in Loader::linears, + 1; 0: no adapter can change it
     explicit operator bool() const { return rows != 0; }
@@ -158,7 +158,7 @@ class Device {
     virtual void discard(const Binding&) {}
     // To and from memory of any kind, while nothing runs that uses it.
     virtual void upload(const Binding& to, std::span<const std::byte> bytes) = 0;
-    // Of several GPUs to one alone.
+    // Uploads to one of several GPUs alone.
     virtual void upload_part(const Binding& to, std::uint32_t /*card*/, std::span<const std::byte> bytes) {
         upload(to, bytes);
     }
@@ -167,11 +167,11 @@ class Device {
     // Stores a matmul weight the way this device wants it. Unless the result is `mapped`, the host bytes are not needed
     // afterwards and the caller releases the result's buffer.
     virtual Weight prepare_weight(const HostTensor& tensor) = 0;
-    // The same for the weights of experts, all of one type and shape. A device that has no experts throws
+    // Prepares the weights of experts, all of one type and shape. A device that has no experts throws
     // UnsupportedError.
     virtual Weight prepare_experts(std::span<const HostTensor> experts);
-    // The same where the host bytes stay: experts are read when a step uses them, and as many as `hold_experts` lets
-    // are kept. Of devices with the trait `pages_experts`.
+    // Leaves experts in the host's bytes: they are read when a step uses them, and as many are kept as `hold_experts`
+    // lets. Devices with the trait `pages_experts` have this.
     virtual Weight page_experts(std::span<const HostTensor> experts);
     // Before the first replay. Returns what they take of `bytes`, for all weights of `page_experts`.
     virtual std::uint64_t hold_experts(std::uint64_t /*bytes*/) { return 0; }

@@ -90,7 +90,7 @@ struct DispatchCmd {
     Whole whole = Whole::kNone;
     bool paged = false;   // its weights are experts that stay in their file: set by the device
     bool merged = false;  // another command's kernel does its work where the whole table runs: set by the device
-    // Of all weights, but that the last may have a type of its own: v in kNormQkv.
+    // All weights have this type, but that the last may have one of its own: v in kNormQkv.
     DType weight = DType::F32;
     DType last_weight = DType::F32;
     KvTypes kv;
@@ -194,16 +194,16 @@ struct WeightPlace {
 };
 // Those that the command has, in the op's order.
 std::vector<WeightPlace> weights_in(const DispatchCmd& command);
-// The same of all that the op may have, without sizes.
+// The places of all weights that the op may have, without sizes.
 std::vector<WeightPlace> weight_places(const OpInfo& op);
 
 // How many of n experts some row has chosen, where each of so many rows chooses k: what is expected of rows that choose
 // at random.
 double chosen_experts(double n, double k, double rows);
 
-// Of a replay of the rows of one sequence, or of several alike, the last of which sees `keys` keys.
+// Bytes of a replay of the rows of one sequence, or of several alike, the last of which sees `keys` keys.
 double cost_bytes(const Cost& c, const ReplayArgs& a);
-// The weights, and the keys and values.
+// Bytes that no kernel could avoid: the weights, and the keys and values.
 double cost_minimum_bytes(const Cost& c, const ReplayArgs& a);
 double cost_flops(const Cost& c, const ReplayArgs& a);
 

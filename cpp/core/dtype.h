@@ -48,7 +48,7 @@ enum class DType : uint32_t {
     NVFP4 = 40,
     Q1_0 = 41,
     Q2_0 = 42,
-    // Of SafeTensors.
+    // Types that only SafeTensors have.
     Bool = kFirstInternalDType,
     U8,
     U16,
@@ -84,7 +84,7 @@ struct DTypeInfo {
     uint32_t block_elems;
     uint32_t block_bytes;
     bool is_weight;  // usable as the weight of a matmul
-    // Of planar types. Codes that are no floats of their own are in words of U32.
+    // Planar types have planes. Codes that are no floats of their own are in words of U32.
     Planes planes = {};
     DType scale_type = DType::F32;
     DType code_type = DType::U32;

@@ -12,7 +12,7 @@ struct KvTypes {
     bool operator==(const KvTypes&) const = default;
 };
 
-// As options name them: "q8_0", or "q8_0,q4_0" where values have another type than keys.
+// The name by which options ask for them: "q8_0", or "q8_0,q4_0" where values have another type than keys.
 inline std::string kv_name(const KvTypes& types) {
     std::string name(dtype_info(types.k).name);
     if (types.v != types.k) name.append(",").append(dtype_info(types.v).name);

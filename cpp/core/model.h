@@ -97,7 +97,7 @@ struct FeedForwardConfig {
     Activation activation = kActSilu;
     // It reads what the attention block before it has read, instead of what that has made of the residual stream.
     bool parallel = false;
-    // Of the gate's products, before their activation: see SparsifyParams. None: all are kept.
+    // Which of the gate's products are kept, before their activation: see SparsifyParams. None: all are.
     std::optional<float> deviations = {};
     std::uint32_t cards = 1;  // GPUs whose elements these are a part of
 };
@@ -107,8 +107,8 @@ struct LaurelConfig {
     std::uint32_t rank = 0;
 };
 
-// Of a model with several residual streams: a layer's prediction of them, or what corrects them by what the layer has
-// made of the active one, see plan/mix_streams.cpp.
+// A layer predicts the residual streams of a model that has several, or corrects them by what it has made of the active
+// one: see plan/mix_streams.cpp.
 struct MixStreamsConfig {
     bool correct = false;
 };
@@ -243,8 +243,8 @@ struct DrafterConfig {
     std::string prefix;  // of the names of its tensors that are no block's
     std::vector<BlockConfig> blocks;
     bool normed_state = true;  // what it goes on from when it drafts once more is behind its last norm
-    // Of one whose blocks keep nothing and read the keys and values of the model's (Gemma 4's assistant): elements of
-    // its residual stream. 0: it is of the model's size, and has a cache of its own.
+    // Elements of the residual stream of a drafter whose blocks keep nothing and read the model's keys and values
+    // (Gemma 4's assistant). 0: it is of the model's size, and has a cache of its own.
     std::uint32_t dim = 0;
     float norm_eps = 1e-5f;  // of such a one
 };
@@ -276,7 +276,7 @@ struct ModelConfig {
     std::optional<EncoderConfig> encoder;  // it makes vectors of texts
     std::optional<AudioConfig> audio;      // it hears
     std::optional<ImageConfig> image;      // it sees; with none of these, it samples tokens
-    // Of one that samples: parts of the rows that an encoder may put in the place of tokens, see ImageConfig; 0: none.
+    // Parts of the rows that an encoder may put in the place of tokens of one that samples: see ImageConfig. 0: none.
     std::uint32_t encoded_parts = 0;
     // Most rows of an image, where some block's see all of it: such an image is not split over steps. 0: any.
     std::uint32_t whole_image_rows = 0;

@@ -176,7 +176,7 @@ constexpr BufferInfo cache(std::string_view name, Access access = R, bool option
 }
 constexpr BufferInfo state(std::string_view name, Access access = R) { return {name, access, false, kState}; }
 
-// Of weights of a planar type, `weight` are the codes.
+// Weights of a planar type have more planes than their codes, which are `weight`.
 constexpr BufferInfo kPlaneOfScales = {"scales", R, kOptional, kScales};
 constexpr BufferInfo kPlaneOfBiases = {"biases", R, kOptional, kBiases};
 
@@ -510,7 +510,7 @@ Cost delta_rule_cost(const DispatchCmd& c) {
     return cost;
 }
 
-// As of a delta rule, with one product less and nothing that rows of a chunk do to one another but for the outputs.
+// A scan costs what a delta rule does, less one product; rows of a chunk matter to one another in the outputs alone.
 Cost ssm_scan_cost(const DispatchCmd& c) {
     const auto p = c.params_as<SsmScanParams>();
     const double values = static_cast<double>(p.heads) * p.head_dim, keys = static_cast<double>(p.groups) * p.state_dim,
@@ -528,7 +528,7 @@ Cost sample_cost(const DispatchCmd& c) {
 
 Cost accept_cost(const DispatchCmd&) { return per_row(16, 0); }
 
-// Of the vectors that are made; how many rows they are made of differs from sequence to sequence.
+// This counts the vectors that are made; how many rows they are made of differs from sequence to sequence.
 Cost pool_cost(const DispatchCmd& c) { return per_row(8.0 * c.params_as<PoolParams>().dim, 0); }
 
 Cost column_squares_cost(const DispatchCmd& c) {
@@ -576,7 +576,7 @@ Cost head_matmul_cost(const DispatchCmd& c) {
     return read_weights(cost, heads * weight_bytes(c.weight, p.n, p.k));
 }
 
-// As where all rows have one adapter, of the highest rank.
+// The cost is that of rows which all have one adapter, of the highest rank.
 Cost lora_a_cost(const DispatchCmd& c) {
     const auto p = c.params_as<LoraParams>();
     Cost cost = per_row(act_bytes(p.format) * p.k + 4.0 * p.max_rank, 2.0 * p.max_rank * p.k);
@@ -685,8 +685,8 @@ consteval bool has_field(const OpInfo& op, std::string_view name) {
     return false;
 }
 
-// Of a weight its size is known, and an input is an activation; planes stand behind their weight; and what the model
-// has, or the host tells, no command writes.
+// A weight's size is known, and its input is an activation; planes stand behind their weight; and no command writes
+// what the model has, or the host tells.
 consteval bool complete(const OpInfo& op) {
     bool any_weight = false;
     for (const BufferInfo& b : op.buffers) {

@@ -79,8 +79,8 @@ struct BufferInfo {
     Access access = Access::kRead;
     bool optional = false;
     BufferKind kind = BufferKind::kActivation;
-    // Of a weight: the parameters that are its rows and columns, and the activation whose rows are multiplied with it
-    // as they are; none where the op computes something else of them first.
+    // A weight names the parameters that are its rows and columns, and the activation whose rows are multiplied with it
+    // as they are; it names none where the op computes something else of them first.
     std::string_view rows = {}, cols = {}, input = {};
 };
 

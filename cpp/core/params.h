@@ -88,7 +88,7 @@ struct RopeTableParams {
     u32 step;      // patched
     u32 half_dim;  // rope_dim / 2
     float scale;   // attention factor of YaRN/longrope, multiplies cos and sin
-    // As does 1 + temperature·ln(1 + position / temperature_length), rounded down; 0: there is none.
+    // 1 + temperature·ln(1 + position / temperature_length), rounded down, multiplies them, too; 0: there is none.
     float temperature;
     u32 temperature_length;
     u32 axes;  // 1: a row has kPositionAxes positions of its own, and a frequency turns by the one that `axes` names
@@ -139,8 +139,8 @@ struct AddRowsParams {
     float floor;
 };
 
-// Of a model that several devices share, each of which has made x of its part of the weights: y (+)= Σ x, in the
-// devices' order, so that all have the same bits. Where they are to `gather`, rows of y are instead those of x side by
+// Several devices share a model, and each has made x of its part of the weights: y (+)= Σ x, in the devices' order, so
+// that all have the same bits. Where they are to `gather`, rows of y are instead those of x side by
 // side. On one device y (+)= x.
 struct AllReduceParams {
     u32 rows;  // patched

@@ -15,7 +15,7 @@ namespace {
 
 using Bytes = std::span<const std::byte>;
 
-// Of each of so many rows of a plane, part i of n.
+// Part i of n of each row of a plane that has so many.
 Bytes columns_of(Bytes plane, std::uint64_t rows, std::uint64_t i, std::uint64_t n, std::vector<std::byte>& memory) {
     if (plane.empty()) return {};
     const std::uint64_t row = plane.size() / rows, part = row / n;

@@ -1,6 +1,6 @@
 // Experts that stay in their file, for models that are larger than the memory they may take.
 //
-// Of each weight of a layer's experts some are held packed, those that were used last. What else a step needs is packed
+// Some of the experts of each weight are held packed, those that were used last. What else a step needs is packed
 // where it is used, by the thread that multiplies with it: in the place of the expert that was used longest ago, or in
 // the thread's own scratch where all places belong to experts of the same step. So every product is one of the same
 // packed bytes, wherever they lie. Which expert gets which place is decided between two stages of a replay, by the one

@@ -59,7 +59,7 @@ constexpr std::size_t kMaxRow = kWorkerScratch / sizeof(float);
 constexpr std::size_t kMaxHead = kMaxRow / 256;
 // Most experts, and of them those of a row.
 constexpr std::size_t kMostExperts = 1024, kMostChosen = 32;
-// Of a worker's scratch, what the lists of a step's choices may take.
+// Bytes of a worker's scratch that the lists of a step's choices may take.
 constexpr std::size_t kMostChoiceBytes = kWorkerScratch / 2;
 
 // `params` are the command's parameters with this step's patches applied. Workers that are there call the kernel; each

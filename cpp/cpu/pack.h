@@ -72,7 +72,7 @@ inline constexpr std::array<PackFormat, 26> kBlockFormats{{
     {DType::F8Group128, 2, {{{0, 1, 128}, {128, 4, 1}}}},
 }};
 
-// Of affine types: scale and bias, then the codes of the group, 32 at a time.
+// Affine types have scale and bias, then the codes of the group, 32 at a time.
 inline constexpr auto kPackFormats = [] {
     std::array<PackFormat, kBlockFormats.size() + kAffineTypes> rows{};
     std::size_t n = 0;

@@ -176,7 +176,7 @@ void quantize_rows(const QuantizeJob& job, int threads) {
     const std::uint64_t rows = std::max<std::uint64_t>(1, cpu::kPiece / job.columns);
     const std::uint64_t out_row = row_bytes(job.to, job.columns);
 
-    // Of several pieces that fail, the first one speaks: the message does not hang on the threads.
+    // Where several pieces fail, the first one speaks: the message does not hang on the threads.
     std::mutex mutex;
     std::exception_ptr failure;
     int failed = 0;

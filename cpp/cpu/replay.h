@@ -27,13 +27,14 @@ class Replay final : public Team {
     bool end_stage(std::uint64_t at, std::uint64_t next) override;
     void look_up() override;
 
-    // Of a step, and behind which of its commands each ends. Kept: the programs may be gone while a late helper looks.
+    // A step's segments, and behind which of its commands each ends. They are kept, since the programs may be gone
+    // while a late helper looks.
     struct Segment {
         std::shared_ptr<const std::vector<DispatchCmd>> commands;
         std::size_t end;
         std::shared_ptr<const std::vector<PagedCommand>> paged;
     };
-    // Of the commands [from, to), counted from the first step on, those whose experts stay in their file.
+    // Calls f for those of the commands [from, to), counted from the first step on, whose experts stay in their file.
     template <typename F>
     void for_paged(std::uint64_t from, std::uint64_t to, const F& f) const;
     // Where the stage ends that begins with this command.

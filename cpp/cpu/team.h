@@ -22,13 +22,13 @@ namespace akunu::cpu {
 
 struct alignas(64) Seat {
     std::atomic<std::uint64_t> claimed{0};  // of the pieces that lie at this seat: tag and count
-    // Of the thread that sits here.
+    // What belongs to the thread that sits here.
     alignas(64) std::uint64_t pieces = 0, finished = 0;  // of this stage: all, and its own
     double longest_piece = 0;                            // of this stage, in seconds, about
     std::atomic<bool> holds{false};                      // may have an unfinished piece
     std::atomic<bool> dismissed{false};
     bool taken = false;  // under the pool's lock
-    // Of the lead: what this helper has cost lately.
+    // What this helper has cost lately; the lead's.
     double cost = 0;
     Clock::time_point costed{};
 };

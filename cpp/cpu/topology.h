@@ -16,7 +16,7 @@ std::string cpu_name();
 // Bytes: the machine's, or what a control group of this process (a container's) grants of them.
 std::uint64_t total_memory();
 
-// Of each memory node that has processors of this process: its cores. Empty where the system names no nodes.
+// The cores of each memory node that has processors of this process. Empty where the system names no nodes.
 using NodeCores = std::map<int, int>;
 NodeCores memory_nodes();
 // The nodes that memory which `threads` threads share is spread over: none where the cores of one are enough.
@@ -25,7 +25,7 @@ std::vector<int> shared_nodes(const NodeCores& nodes, int threads);
 // Linux: of the processors `cpus`, by the files below `root`/sys.
 int fast_cores(const std::string& root, const std::vector<int>& cpus);
 NodeCores memory_nodes(const std::string& root, const std::vector<int>& cpus);
-// As many of `cores` as a quota of `cpus` processors keeps busy: 0 is no quota.
+// How many of `cores` a quota of `cpus` processors keeps busy; 0 is no quota.
 int cores_within(int cores, double cpus);
 
 }  // namespace akunu::cpu

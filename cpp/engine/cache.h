@@ -29,7 +29,7 @@ struct PageUse {
     std::uint32_t pages = 0, held = 0, pinned = 0, cached = 0;  // those that are pinned are held
     std::uint64_t page_bytes = 0;                               // with those of windows
     std::vector<WindowUse> windows;
-    // Of models whose blocks have a state: checkpoints that pages have, and the size of one.
+    // Where blocks have a state: how many checkpoints pages have, and the size of one.
     std::uint32_t checkpoints = 0;
     std::uint64_t state_bytes = 0;
 };
@@ -56,7 +56,7 @@ class Cache {
     void drop(std::uint32_t slot);
     // The pages of positions [from, to) exist and belong to this sequence alone; false when none is left.
     bool make_writable(std::uint32_t slot, std::uint32_t from, std::uint32_t to);
-    // As `make_writable`; DeviceError when no page is left.
+    // Calls `make_writable`, and throws DeviceError when no page is left.
     void take(std::uint32_t slot, std::uint32_t from, std::uint32_t to);
     // Throws unless a sequence has room for rows up to `end`, and what the next row sees.
     void check_step(std::uint32_t slot, std::uint32_t end) const;
@@ -114,9 +114,10 @@ class Cache {
     void clear(std::uint32_t slot);
 
   private:
-    // What layers that keep equally many positions have: a part of each page, in a cache and page tables of their own.
-    // The first group keeps all; in each of the others pages have the record that `records` says.
+    // What layers keep for one owner and with one window: a part of each page, in a cache and page tables of their own.
+    // The first group keeps all positions of sequences; in those of windows pages have the record that `records` says.
     struct PageGroup {
+        Kept::Owner owner = Kept::Owner::kPage;
         std::uint32_t window = 0, most_held = 0;
         std::uint64_t page_bytes = 0;
         Binding cache, tables;
@@ -131,6 +132,11 @@ class Cache {
     };
     class FreshPage;
     std::span<PageGroup> windows() { return std::span(groups_).subspan(1); }
+    // Gives a group a cache of n pages, and a page table for each of its owners; blocks find their parts there.
+    void place(PageGroup& group, std::span<const Kept> kept, std::uint64_t n, std::uint64_t owners,
+               std::uint32_t max_pages);
+    // The pages of all sounds, which exist from the beginning.
+    void place_sounds(std::span<const Kept> kept, std::uint32_t sounds);
 
     // Pages of a window that a sequence can hold, with one to copy, where its steps have up to so many rows.
     std::uint32_t most_held(std::uint32_t window, std::uint32_t rows) const;
@@ -167,8 +173,8 @@ class Cache {
     std::vector<PageGroup> groups_;
     std::unique_ptr<Program> state_copies_;
     std::uint64_t state_bytes_ = 0;
-    // Of models whose blocks have a state: which pages have a copy of one, and, for each such record, the position that
-    // the state is before. What the sequence ran since is stashed in it.
+    // Where blocks have a state: the pages that have a copy of one, and the position that each such copy is before.
+    // What the sequence ran since is stashed in it.
     std::unique_ptr<PageRecords> checkpoints_;
     std::vector<std::uint32_t> checkpoint_at_;
     std::unique_ptr<PagePool> pool_;

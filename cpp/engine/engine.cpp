@@ -66,6 +66,10 @@ void Engine::allocate(const EngineOptions& options) {
         throw InvalidArgumentError("parallel is " + std::to_string(options.parallel) + ", expected 1.." +
                                    std::to_string(kMaxParallel));
     }
+    if (config_.sound_positions() && (options.sounds < 1 || options.sounds > kMaxParallel)) {
+        throw InvalidArgumentError("sounds is " + std::to_string(options.sounds) + ", expected 1.." +
+                                   std::to_string(kMaxParallel));
+    }
     sequences_.resize(options.parallel);
     chunk_ = std::clamp(options.chunk ? options.chunk : device_->traits().prompt_rows, 1u, context_);
     const std::uint64_t slots = options.parallel;

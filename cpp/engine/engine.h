@@ -69,7 +69,7 @@ class Engine : public LoadedModel {
 
     // A slot for a sequence; nothing when all are taken. With cross-attention it is decoded from a sound.
     std::optional<std::uint32_t> open(std::uint32_t sound = kNoSound);
-    // As `open`; DeviceError when all are taken.
+    // Calls `open`, and throws DeviceError when all slots are taken.
     std::uint32_t take_slot(std::uint32_t sound = kNoSound);
     // Ends a sequence. Its pages stay to be found by others, until their memory is needed; not those of a sequence that
     // is decoded from a sound, which are true of that sound alone.
@@ -84,7 +84,7 @@ class Engine : public LoadedModel {
     // which the prompt's root must stand for.
     std::uint32_t begin(std::uint32_t slot, const Prefix& prompt, const SamplerSettings& settings, bool reuse,
                         SequenceInputs inputs = {}, AdapterChoice adapter = {0, 1});
-    // The same settings for what comes now.
+    // Gives a slot's sequence other settings from here on.
     void configure(std::uint32_t slot, const SamplerSettings& settings);
     // The last token is to be run again, so that another can be sampled after it.
     void rerun_last(std::uint32_t slot);
@@ -100,7 +100,7 @@ class Engine : public LoadedModel {
     // Makes room for the positions that a part writes in `steps` steps; false when no page is left. Throws where the
     // part is none that can be run.
     bool reserve(const Part& part, std::uint32_t steps);
-    // As `reserve`; DeviceError when no page is left.
+    // Calls `reserve`, and throws DeviceError when no page is left.
     void take_pages(const Part& part, std::uint32_t steps);
     // Runs the parts, at most one for a slot, in one step, or, where each has a single row and samples, in up to
     // `steps`. Every part must be reserved. A replay that was cancelled produces less; calling again goes on. `masks`

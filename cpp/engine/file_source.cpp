@@ -44,7 +44,7 @@ std::uint64_t height_of(const TensorRef& ref, const TensorEntry& tensor) {
     return height;
 }
 
-// The same of a tensor whose last axis counts rows, [..., cols, rows].
+// The height of a tensor whose last axis counts rows, [..., cols, rows].
 std::uint64_t turned_height(const TensorRef& ref, const TensorEntry& tensor) {
     const std::size_t axes = tensor.shape.size();
     if (axes < 2 || tensor.shape[axes - 2] != ref.cols || dtype_info(tensor.dtype).block_elems != 1 ||

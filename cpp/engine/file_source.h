@@ -24,9 +24,9 @@ struct TensorRef {
     std::uint64_t rows = 0;
     std::uint64_t cols = 0;
     float add = 0;  // to every element: norms that a file stores less 1
-    // Of a planar type: its name, and the tensors of the other planes; `source` has the codes.
+    // A planar type has a name, and tensors for the other planes; `source` has the codes.
     std::string dtype = {}, scales = {}, biases = {};
-    // Of NVFP4 weights that are multiplied with a number besides, the tensor that has it, or one of each expert;
+    // The tensor of the number that NVFP4 weights are multiplied with besides, or of a number for each expert;
     // `inverse`: its inverse.
     std::string factor = {};
     bool inverse = false;
@@ -57,7 +57,7 @@ class FileSource final : public WeightSource {
     bool in_place(const std::string& name) const override;
     void done(const std::string& name) override;
     std::uint64_t total_bytes() const override;
-    // Of what is not done with, that is.
+    // Files that are done with are not checked.
     void check_files() const override;
 
   private:

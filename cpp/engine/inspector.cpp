@@ -115,7 +115,7 @@ std::vector<CommandInfo> Inspector::profile(const PhaseRun& run, std::size_t rep
         engine_.cache().take(*slot, 0, args.keys);
         engine_.cache().clear(*slot);
         Sequence& s = engine_.sequences_[*slot];
-        // As if it had so many tokens, for as long as it takes to place those that follow.
+        // The sequence counts as one of so many tokens while those that follow are placed.
         s.length = s.state_at = run.position;
         engine_.place(i * rows, *slot, rows);
         s.length = 0;

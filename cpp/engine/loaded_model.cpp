@@ -24,7 +24,7 @@ LoadedModel::LoadedModel(std::shared_ptr<Device> device, ModelConfig config, std
                           std::to_string(*left / 1'000'000) + " MB of the device's memory are left");
     }
     total_bytes_ = source_->total_bytes();
-    // Of what the device has, something is for programs, and for others.
+    // Some of the device's memory is for programs, and for others.
     memory_limit_ = memory ? memory : device_->memory() / 20 * 17;
     const bool experts = std::ranges::any_of(
         config_.blocks, [](const auto& block) { return std::holds_alternative<ExpertsConfig>(block.mixer); });
@@ -69,7 +69,9 @@ Binding LoadedModel::allocate_kv_of_one_step(std::uint64_t pages, std::uint64_t 
     StepBuffers& s = step_;
     s.kv_types = model_->kv_of_one_step(*device_);
     std::uint64_t page_bytes = 64;
-    for (const Kept& kept : model_->keeps(*device_, s.kv_types)) page_bytes = std::max(page_bytes, kept.page_bytes);
+    for (const Kept& kept : model_->keeps(*device_, s.kv_types)) {
+        if (kept.owner == Kept::Owner::kPage) page_bytes = std::max(page_bytes, kept.bytes);
+    }
     page_bytes = aligned(page_bytes);
     const Binding cache = own(pages * page_bytes, &MemoryUse::scratch, MemoryKind::kDevice);
     const Binding tables = own(sequences * s.max_pages * sizeof(u32), &MemoryUse::scratch);

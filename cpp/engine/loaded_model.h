@@ -41,7 +41,7 @@ class LoadedModel {
     // Tokens of a sequence at most.
     std::uint32_t context() const { return context_; }
     MemoryUse memory() const { return memory_; }
-    // Of experts that stay in their file.
+    // How experts that stay in their file are used.
     PagedUse paged_use() const { return device_->paged_use(); }
 
     // Ends the replay that runs; an Engine's step that begins later, too. May be called at any time.

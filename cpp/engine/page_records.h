@@ -33,7 +33,7 @@ class PageRecords {
     bool is_held(std::uint32_t page) const { return entry(page).holders != 0; }
     // Notes that a record that nobody holds was used.
     void touch(std::uint32_t page);
-    // As `hold` and `release`; however often a record is pinned, that counts as one holder.
+    // These hold and release a record; however often it is pinned, the pins count as one holder.
     void pin(std::uint32_t page);
     void unpin(std::uint32_t page);
     bool is_pinned(std::uint32_t page) const { return entry(page).pins != 0; }

@@ -30,7 +30,7 @@ namespace akunu {
 
 // The key of a position: that of a token is its id.
 using PageKey = std::uint64_t;
-// Of a position where a piece of an image stands, or another thing that is no token: never the key of a token.
+// The key of a position where a piece of an image stands, or another thing that is no token. No token has such a key.
 constexpr PageKey content_key(std::uint64_t hash) { return hash | PageKey{1} << 63; }
 
 // What a sequence begins with, for those who look for its pages.
@@ -105,9 +105,9 @@ class PagePool {
 
     std::uint32_t pages() const { return static_cast<std::uint32_t>(pages_.size()); }
     std::uint32_t held() const { return held_; }
-    // Of these, those that are pinned.
+    // Those of the held pages that are pinned.
     std::uint32_t pinned() const { return pinned_; }
-    // In the tree, held by nobody.
+    // Those that are in the tree and that nobody holds.
     std::uint32_t cached() const { return cached_; }
 
   private:

@@ -29,7 +29,7 @@ CommandInfo command_info(const Device& device, const DispatchTable& table, std::
     return info;
 }
 
-// Of what each run has at a place, the median; nothing of no runs.
+// For each place the median of what the runs have there; empty where there are no runs.
 std::vector<double> medians(const std::vector<std::vector<double>>& runs) {
     std::vector<double> median(runs.empty() ? 0 : runs[0].size());
     for (std::size_t i = 0; i < median.size(); ++i) {

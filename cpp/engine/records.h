@@ -31,7 +31,7 @@ struct RecordLayout {
             end += aligned(n);
         }
     }
-    // Of each layer, from its part of the first record on.
+    // Where each layer's parts begin, from that of the first record on.
     std::vector<Binding> in(const Binding& records) const {
         std::vector<Binding> parts;
         for (const std::uint64_t offset : begins) parts.push_back({records.buffer, offset});

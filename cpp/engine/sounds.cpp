@@ -1,30 +1,14 @@
 #include "engine/sounds.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include "engine/records.h"
 
 namespace akunu {
 
 Sounds::Sounds(const EngineContext& context, const EngineOptions& options) : engine_(context) {
-    if (options.sounds < 1 || options.sounds > kMaxParallel) {
-        throw InvalidArgumentError("sounds is " + std::to_string(options.sounds) + ", expected 1.." +
-                                   std::to_string(kMaxParallel));
-    }
     holders_.resize(options.sounds);
     StepBuffers& s = engine_.step;
-    std::vector<std::uint64_t> bytes;
-    for (const Kept& kept : engine_.model.keeps(engine_.device, s.kv_types)) bytes.push_back(kept.sound_page_bytes);
-    const RecordLayout layout(bytes);
-    const std::uint32_t max_pages = pages_for(engine_.config.sound_positions());
-    const std::uint64_t pages = checked_product({options.sounds, max_pages});
-    const Binding cache = engine_.own(checked_product({pages, layout.end}), &MemoryUse::kv_cache, MemoryKind::kDevice);
-    const Binding tables = engine_.own(pages * sizeof(u32), &MemoryUse::scratch);
-    std::iota(tables.host<u32>(), tables.host<u32>() + pages, 0u);
-    for (const Binding& kv : layout.in(cache)) {
-        s.sound_kv.push_back({kv, tables, max_pages, static_cast<std::uint32_t>(layout.end / 4)});
-    }
     s.sound_rows = engine_.own(checked_product({s.max_rows, sizeof(Row)}), &MemoryUse::scratch);
     s.rules = engine_.own(options.parallel * sizeof(SpeechRules), &MemoryUse::scratch);
     s.forbidden =

@@ -30,7 +30,7 @@ struct TensorEntry {
     std::uint64_t offset = 0;          // from the start of its file
     std::uint64_t bytes = 0;
     std::uint32_t file = 0;  // which of the files
-    // Of MXFP4: a byte has two neighbours, the first one low, as in gpt-oss's own files and Ollama's.
+    // A byte of MXFP4 has two neighbours, the first one low, as in gpt-oss's own files and Ollama's.
     bool paired = false;
     // Null for those that lie in their file. Others lie nowhere; `offset` is 0, and `file` has what they are made of.
     std::shared_ptr<MadeTensor> made = nullptr;

@@ -22,9 +22,9 @@ struct Act {
     // them there are for each row of the step.
     std::uint32_t dim = 0, stride = 0, times = 1;
     const Binding& in(std::uint32_t format) const { return format == kActF32 ? f32 : compact; }
-    // The same f32 with each row as n rows. Throws Error where it cannot be divided so.
+    // This f32 activation with each row as n rows. Throws Error where it cannot be divided so.
     Act divided(std::uint32_t n) const;
-    // Of each f32 row the elements [first, first + n).
+    // The elements [first, first + n) of each f32 row.
     Act columns(std::uint32_t first, std::uint32_t n) const;
 };
 // Rows of so many elements, one behind the other.

@@ -73,7 +73,7 @@ class AttentionBlock final : public Block {
     Kept keeps(const Device& device, const KvTypes& types) const override {
         if (!owns_kv()) return {};
         const std::uint32_t heads = attention_.n_kv_heads, dim = attention_.head_dim;
-        return {.page_bytes = device.kv_bytes(types.k, heads, dim) + device.kv_bytes(types.v, heads, dim),
+        return {.bytes = device.kv_bytes(types.k, heads, dim) + device.kv_bytes(types.v, heads, dim),
                 .window = attention_.window};
     }
     std::uint32_t attention_formats(const Device& device) const override {
@@ -227,7 +227,7 @@ class AttentionBlock final : public Block {
         Vector norms;
     };
 
-    // Of so many heads of q: all of them, or none.
+    // Prepares k, v and so many heads of q: all of them, or none.
     void prepare_heads(Emitter& e, std::uint32_t n_heads) const {
         const Projections p = projections(e);
         const std::uint32_t n_kv_heads = owns_kv() ? attention_.n_kv_heads : 0;
@@ -241,7 +241,7 @@ class AttentionBlock final : public Block {
             turn(e, "prepare_heads", {p.q, p.k, p.v, n_heads, n_kv_heads, rope, norms});
             return;
         }
-        // As k and as q are not turned alike, or not normed before, each is turned by itself.
+        // Where k and q are not turned alike, or not normed before, each is turned by itself.
         const Vector before = after ? Vector{} : norms;
         if (n_heads) turn(e, "rope_q", {p.q, {}, {}, n_heads, 0, q_rope, part_of(before, 0, q_norm)});
         if (owns_kv()) {

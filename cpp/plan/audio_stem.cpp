@@ -13,8 +13,8 @@ AudioStem::AudioStem(const ModelConfig& config, Loader& loader) : config_(config
     second_ = load("conv2", config.dim);
 }
 
-// As in "Robust Speech Recognition via Large-Scale Weak Supervision" (Radford et al., 2022): wavelengths from 2π to
-// 20000π, sines in one half and cosines in the other.
+// Positions have wavelengths from 2π to 20000π, sines in one half and cosines in the other (Radford et al., 2022,
+// "Robust Speech Recognition via Large-Scale Weak Supervision").
 Vector AudioStem::load_positions(const ModelConfig& config, Loader& loader) {
     const std::size_t n = config.positions, dim = config.dim, half = dim / 2;
     if (loader.has("positions")) return loader.vector("positions", n * dim);

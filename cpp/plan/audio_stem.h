@@ -8,7 +8,7 @@ namespace akunu {
 
 class AudioStem {
   public:
-    // Of the second convolution: frames for each of the encoder's positions.
+    // The second convolution takes so many frames for each of the encoder's positions.
     static constexpr u32 kStride = 2;
 
     // `config` must outlive it.

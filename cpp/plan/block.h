@@ -12,15 +12,24 @@
 
 namespace akunu {
 
-// What a block keeps from one step to the next, in bytes.
+// What a block keeps from one step to the next: its part of a record, and whose records these are. Blocks whose records
+// have one owner and one window share them.
 struct Kept {
-    std::uint64_t page_bytes = 0;  // of a sequence, for each kPagePositions of its positions
-    // Of these, how many of the last positions a row sees, its own with them; what is before is of no more use. 0: all.
+    enum class Owner : std::uint8_t {
+        kPage,      // kPagePositions positions of a sequence
+        kSequence,  // all of it: a state that advances with every row and cannot be truncated, and what its stashed
+                    // rows would add to it (see StateSpan)
+        kSoundPage  // kPagePositions positions of a sound, whichever sequences are decoded from it
+    };
+    std::uint64_t bytes = 0;  // 0: nothing
+    Owner owner = Owner::kPage;
+    // How many of a sequence's last positions a row sees, its own with them; pages before them are of no more use. 0:
+    // all.
     std::uint32_t window = 0;
-    // Of a sequence as a whole: a state that advances with every row and cannot be truncated, and what its stashed rows
-    // would add to it (see StateSpan).
-    std::uint64_t state_bytes = 0;
-    std::uint64_t sound_page_bytes = 0;  // of a sound, for each kPagePositions of its positions
+
+    bool belongs_to(Owner to, std::uint32_t with_window = 0) const {
+        return bytes != 0 && owner == to && window == with_window;
+    }
 };
 
 class Block {

@@ -53,7 +53,8 @@ class CrossAttentionBlock final : public Block {
     }
     Kept keeps(const Device& device, const KvTypes& types) const override {
         const std::uint32_t heads = attention_.n_kv_heads, dim = attention_.head_dim;
-        return {.sound_page_bytes = device.kv_bytes(types.k, heads, dim) + device.kv_bytes(types.v, heads, dim)};
+        return {.bytes = device.kv_bytes(types.k, heads, dim) + device.kv_bytes(types.v, heads, dim),
+                .owner = Kept::Owner::kSoundPage};
     }
 
     void emit_sound(Emitter& e, const Act& states) const override {
@@ -86,7 +87,7 @@ class CrossAttentionBlock final : public Block {
 
   private:
     std::size_t at() const { return place_.index; }
-    const PagedCache& cache(const Emitter& e) const { return e.step.sound_kv.at(at()); }
+    const PagedCache& cache(const Emitter& e) const { return e.step.kv.at(at()); }
     std::uint32_t positions() const { return attention_.positions; }
 
     void attend(Emitter& e, Phase phase) const {

@@ -57,7 +57,7 @@ class DeltaNetBlock final : public Block {
 
     Kept keeps(const Device& /*device*/, const KvTypes& /*types*/) const override {
         const std::uint64_t inputs = (net_.taps - 1 + kStashRows) * std::uint64_t{net_.channels()};
-        return {.state_bytes = (conv_at() + inputs) * sizeof(float)};
+        return {.bytes = (conv_at() + inputs) * sizeof(float), .owner = Kept::Owner::kSequence};
     }
 
     void emit(Emitter& e, Phase /*phase*/) const override {

@@ -22,7 +22,7 @@
 
 namespace akunu {
 
-// Of a large vocabulary, the tokens that a head may draft alone: byte-pair merges come by how frequent they are, so the
+// How many tokens of a large vocabulary a head may draft alone: byte-pair merges come by how frequent they are, so the
 // first ids are those of most tokens of most sequences, and an output matrix of all of them would take longer than the
 // head.
 constexpr std::uint32_t kCommonTokens = 32768;
@@ -52,7 +52,8 @@ class Drafter {
     void emit(Emitter& e, Phase phase) const {
         for (const auto& block : blocks_) block->emit(e, phase);
     }
-    // Of all rows; of the `common` tokens alone: what `logits` has of the others stays as it is.
+    // The logits of all rows. With `common` only those of the common tokens are computed, and the others stay as they
+    // are.
     virtual void logits(Emitter& e, bool common) const = 0;
 
     std::span<const std::unique_ptr<Block>> blocks() const { return blocks_; }

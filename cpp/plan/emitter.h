@@ -102,7 +102,7 @@ class Emitter : public PlanContext {
     // out = norm(x), in `formats`, of rows of the residual stream's size. Where `gathered`, of the rows with logits.
     void norm(std::string name, int layer, const Binding& x, const Norm& norm, const Act& out, std::uint32_t formats,
               bool gathered = false);
-    // The same of rows of any size; its kind is LayerNorm. Epsilon is the model's, where it is not given.
+    // A LayerNorm of rows of any size. Epsilon is the model's, where it is not given.
     void layer_norm(std::string name, int layer, const Binding& x, const Norm& norm, const Act& out, std::uint32_t dim,
                     std::uint32_t formats, bool gathered = false, std::optional<float> eps = {});
     // out = x / rms(x) * weight, of rows of any size and number, one behind the other.

@@ -61,7 +61,7 @@ class LatentAttentionBlock final : public Block {
                 "kv_dtype " + kv_name(types) +
                 ": latent attention keeps keys alone, of which its values are a part; name one type");
         }
-        return {.page_bytes = device.kv_bytes(types.k, 1, c_.key_dim())};
+        return {.bytes = device.kv_bytes(types.k, 1, c_.key_dim())};
     }
     std::uint32_t attention_formats(const Device&) const override { return kActF32; }
 

@@ -39,25 +39,25 @@ class Loader {
     // so many times the rows or columns.
     Weight matmul(const std::string& name, std::uint64_t rows, std::uint64_t cols, bool whole = false,
                   Split split = Split::kNone);
-    // The same in F32, whatever floats or blocks the file has.
+    // A matmul's weight in F32, whatever floats or blocks the file has.
     Weight wide(const std::string& name, std::uint64_t rows, std::uint64_t cols);
     // The weights of experts [count, rows, cols].
     Weight experts(const std::string& name, std::uint64_t count, std::uint64_t rows, std::uint64_t cols);
     // The weights of heads, [count, rows, cols], each of which is multiplied with what is the head's own.
     Weight heads(const std::string& name, std::uint64_t count, std::uint64_t rows, std::uint64_t cols);
-    // Of a tensor that has keys and values of heads, [count, key_rows + value_rows, cols], the weights that take a
-    // query to it, [count, cols, key_rows], and those of the values, [count, value_rows, cols].
+    // Two weights of a tensor that has keys and values of heads, [count, key_rows + value_rows, cols]: those that take
+    // a query to it, [count, cols, key_rows], and those of the values, [count, value_rows, cols].
     std::pair<Weight, Weight> keys_and_values(const std::string& name, std::uint64_t count, std::uint64_t key_rows,
                                               std::uint64_t value_rows, std::uint64_t cols);
-    // The same of rows that are tensors of their own: `<name>.0`, `<name>.1`, ...
+    // A matmul's weight whose rows are tensors of their own: `<name>.0`, `<name>.1`, ...
     Weight stacked(const std::string& name, std::uint64_t rows, std::uint64_t cols);
-    // Of a weight [rows, cols], the rows [first, first + n).
+    // The rows [first, first + n) of a weight [rows, cols].
     Weight part_of_rows(const std::string& name, std::uint64_t rows, std::uint64_t cols, std::uint64_t first,
                         std::uint64_t n);
-    // Of a weight [rows, cols], the columns [first, first + n).
+    // The columns [first, first + n) of a weight [rows, cols].
     Weight columns(const std::string& name, std::uint64_t rows, std::uint64_t cols, std::uint64_t first,
                    std::uint64_t n);
-    // The same where it is read by rows only, in place.
+    // A weight that is read by rows only, in place.
     Weight lookup(const std::string& name, std::uint64_t rows, std::uint64_t cols);
     Vector vector(const std::string& name, std::uint64_t n);
     // What is added to a sum that several GPUs make: the first one has it, the others zeros.
@@ -73,8 +73,8 @@ class Loader {
     Weight convolution(const std::string& name, std::uint64_t out, std::uint64_t in, std::uint64_t taps,
                        bool taps_last);
 
-    // The same of one channel at a time, [channels, taps], as f32 [taps][channels]; behind it `bias`, where there is
-    // one.
+    // A convolution's weight of one channel at a time, [channels, taps], as f32 [taps][channels]; `bias` stands behind
+    // it, where there is one.
     Vector depthwise(const std::string& name, std::uint64_t channels, std::uint64_t taps, const std::string& bias = {});
 
     // Vectors of one buffer, side by side; all of them are there, or none, but for those that may be zeros.
@@ -91,7 +91,7 @@ class Loader {
     // Values that are in no file.
     Vector computed(std::span<const float> values) { return uploaded(std::as_bytes(values)); }
     Vector computed(std::span<const std::uint32_t> values) { return uploaded(std::as_bytes(values)); }
-    // The same as a matmul's weight.
+    // Computed values as a matmul's weight.
     Weight computed(std::span<const float> values, std::uint64_t rows, std::uint64_t cols);
 
     // What `matmul` has loaded so far.

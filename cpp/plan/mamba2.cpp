@@ -57,7 +57,7 @@ class Mamba2Block final : public Block {
 
     Kept keeps(const Device& /*device*/, const KvTypes& /*types*/) const override {
         const std::uint64_t inputs = (mamba_.taps - 1 + kStashRows) * std::uint64_t{mamba_.channels()};
-        return {.state_bytes = (conv_at() + inputs) * sizeof(float)};
+        return {.bytes = (conv_at() + inputs) * sizeof(float), .owner = Kept::Owner::kSequence};
     }
 
     void emit(Emitter& e, Phase /*phase*/) const override {

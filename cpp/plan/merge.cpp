@@ -76,7 +76,7 @@ class MergeBlock final : public Block {
     const Weight& next() const { return first_ ? first_ : last_; }
     const Weight& product() const { return before_ ? before_ : next(); }
 
-    // Of the norm of merged patches. What it norms is by the gain smaller where there is no standard.
+    // The epsilon of the norm of merged patches, whose input is smaller by the gain where there is no standard.
     float eps() const {
         if (!merge_.normed) return merge_.norm_eps;
         return standard_scale_ ? merge_.norm_eps : merge_.norm_eps / (merge_.gain * merge_.gain);

@@ -47,7 +47,7 @@ class Model {
 
     DispatchTable body(const PlanContext& context, Phase phase) const;
     DispatchTable tail(const PlanContext& context, const TailKey& key) const;
-    // Of a head that drafts. What it keeps of a step's rows, once it is known what was sampled after them: the step's
+    // What a head that drafts keeps of a step's rows, once it is known what was sampled after them. This is the step's
     // last segment.
     DispatchTable keep_for_drafts(const PlanContext& context, Phase phase) const;
     // A row for each sequence, from the model's state before the token that was sampled last (`first`), or from its
@@ -61,15 +61,15 @@ class Model {
     std::uint32_t common_tokens() const { return drafter_ ? drafter_->common_tokens() : 0; }
     // Null where it has none.
     const Drafter* drafter() const { return drafter_.get(); }
-    // Of encoders: a vector of each text, of up to `sequences`.
+    // Encoders make a vector of each text, of up to `sequences`.
     DispatchTable vectors(const PlanContext& context, std::uint32_t sequences) const;
     // Elements of such a vector.
     std::uint32_t width() const { return pooling_->width(); }
-    // Of encoders whose blocks make something of embeddings of distances, when the model is loaded: how many those are,
-    // the rows of this table; 0 where there are none.
+    // How many embeddings of distances there are, from which blocks of an encoder make something when the model is
+    // loaded: the rows of this table. 0 where there are none.
     std::uint32_t distances() const;
     DispatchTable prepare_distances(const PlanContext& context) const;
-    // Of decoders with cross-attention: what it reads of a sound. The activations are those of the encoder, in whose
+    // What a decoder with cross-attention reads of a sound. The activations are those of the encoder, in whose
     // `hidden` the states are, with room for what reserve_sound names.
     void reserve_sound(const Device& device, Activations& activations) const;
     DispatchTable sound(const PlanContext& context) const;
@@ -82,7 +82,7 @@ class Model {
     Weight load_output(Loader& loader, const std::string& name) const;
     void embed(Emitter& e) const;
     void layer_inputs(Emitter& e) const;
-    // Of the positions so many ahead of the rows'.
+    // Emits the tables of positions that are so many ahead of the rows'.
     void rope_tables(Emitter& e, u32 ahead = 0) const;
     Emitter emitter(const PlanContext& context, const std::string& name, Phase phase) const;
     // The commands that sample tokens by logits, and accept them.

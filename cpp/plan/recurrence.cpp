@@ -29,7 +29,7 @@ class RecurrenceBlock final : public Block {
     }
 
     Kept keeps(const Device& /*device*/, const KvTypes& /*types*/) const override {
-        return {.state_bytes = (1 + 2 * kStashRows) * std::uint64_t{n_} * sizeof(float)};
+        return {.bytes = (1 + 2 * kStashRows) * std::uint64_t{n_} * sizeof(float), .owner = Kept::Owner::kSequence};
     }
 
     void emit(Emitter& e, Phase /*phase*/) const override {

@@ -28,7 +28,8 @@ class ShortConvolutionBlock final : public Block {
     }
 
     Kept keeps(const Device& /*device*/, const KvTypes& /*types*/) const override {
-        return {.state_bytes = (taps_ - 1 + kStashRows) * std::uint64_t{place_.config.dim} * sizeof(float)};
+        return {.bytes = (taps_ - 1 + kStashRows) * std::uint64_t{place_.config.dim} * sizeof(float),
+                .owner = Kept::Owner::kSequence};
     }
 
     void emit(Emitter& e, Phase /*phase*/) const override {

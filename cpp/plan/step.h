@@ -40,17 +40,16 @@ struct StepBuffers {
     Binding slots;         // SlotState of each slot
     Binding control;       // Control
     Binding logprobs;      // LogprobRecord of each row with logits, step after step
-    std::vector<PagedCache> kv;  // per block: its keys and values
+    std::vector<PagedCache> kv;  // per block: its keys and values, of a sequence or of a sound
     // Where blocks have a state that cannot be truncated: records, the slots' own first, then checkpoints.
     Binding states;
     std::vector<Binding> state;  // per block: from the block's part of the first record on
     Binding state_spans;         // StateSpan of each slot
     std::uint32_t state_words = 0;
-    // Of decoders with cross-attention: a cache of sounds, each of which has all its pages from the beginning.
-    Binding sound_rows;                // Row of each row, whose slot is its sequence's sound
-    std::vector<PagedCache> sound_kv;  // per block; a table for each sound
-    Binding aligned;                   // [aligned heads, aligned_rows, positions] f32: weights of cross-attention
-    std::vector<Binding> heads;        // per block, u32: its aligned heads
+    // What decoders with cross-attention have.
+    Binding sound_rows;          // Row of each row, whose slot is its sequence's sound
+    Binding aligned;             // [aligned heads, aligned_rows, positions] f32: weights of cross-attention
+    std::vector<Binding> heads;  // per block, u32: its aligned heads
     std::uint32_t aligned_rows = 0;
     Binding rules, forbidden;  // SpeechRules of each slot, and its masks [slots, 2, mask_words(vocab)] u32
     KvTypes kv_types;

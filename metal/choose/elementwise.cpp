@@ -4,6 +4,7 @@
 
 #include "metal/choose/kernel_choice.h"
 #include "metal/include/delta_sizes.h"
+#include "metal/include/expert_tiles.h"
 #include "metal/include/lora_sizes.h"
 #include "metal/include/relative_sizes.h"
 
@@ -118,7 +119,7 @@ std::optional<KernelChoice> choose_elementwise(const DispatchCmd& cmd, const Chi
             return by_state("gated_norm", cmd.params_as<GatedNormParams>().groups);
         case Op::kRoute: {
             const auto p = cmd.params_as<RouteParams>();
-            constexpr std::uint32_t kMostExperts = 1024, kMostChosen = 32, kMostGroups = 256;
+            constexpr std::uint32_t kMostChosen = 32, kMostGroups = 256;
             if (p.experts > kMostExperts || p.chosen > kMostChosen || p.groups > kMostGroups) return std::nullopt;
             Pass pass;
             pass.function = "route";

@@ -47,6 +47,8 @@ struct Pass {
     std::vector<Constant> constants;  // by rising index
     GroupCount x, y, z;
     Dim3 threads{32, 1, 1};  // of a threadgroup
+    // The counts are the first three words of the scratch memory, where a pass before this one has written them.
+    bool counted = false;
 };
 
 // A command's passes, in order, each of which sees what those before it wrote. Layers' commands have one; two-stage

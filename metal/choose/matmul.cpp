@@ -5,6 +5,7 @@
 
 #include "metal/choose/kernel_choice.h"
 #include "metal/choose/traits.h"
+#include "metal/include/expert_tiles.h"
 #include "metal/include/matmul_sizes.h"
 
 namespace akunu::metal {
@@ -98,14 +99,41 @@ Pass matmul_pass(bool gate_up, DType weight, std::uint32_t rows, std::uint32_t n
     return pass;
 }
 
-// Rows of weights, and `choices` of each row.
-Pass experts_pass(bool gate_up, DType weight, std::uint32_t n, std::uint32_t k, std::uint32_t choices,
-                  const Chip& chip) {
-    const std::uint32_t matrices = gate_up ? 2 : 1;
-    const Geometry g = gemv_geometry(n * matrices * choices, k, matrices, step_of(weight), chip);
-    Pass pass = gemv_pass(gate_up ? "experts_gate_up" : "experts_down", weight, k, g, ceil_div(n, g.rows_per_group()));
-    pass.y = {.base = choices, .rows_per = 1};
-    return with_groups(pass, weight);
+// kExpertsGateUp or kExpertsDown, of up to `rows` rows with `chosen` choices each. Results have the same bits whatever
+// the rows, so the geometry does not depend on them.
+KernelChoice experts_kernels(bool gate_up, DType weight, std::uint32_t rows, std::uint32_t chosen, std::uint32_t n,
+                             std::uint32_t k, const Chip& chip) {
+    constexpr std::uint32_t kSortThreads = 256, kSumThreads = 64;
+    const std::string name = gate_up ? "experts_gate_up" : "experts_down";
+    const std::uint32_t matrices = gate_up ? 2 : 1, side_by_side = gate_up ? chosen : 1;
+    const Geometry g = gemv_geometry(n * matrices * side_by_side, k, matrices, step_of(weight), chip);
+    const std::uint32_t columns = ceil_div(n, g.rows_per_group());
+    const auto products = [&](const std::string& function) {
+        return with_groups(gemv_pass(function.c_str(), weight, k, g, columns), weight);
+    };
+    if (rows <= kMaxTokens) {
+        Pass pass = products(name);
+        pass.y = {.base = side_by_side, .rows_per = 1};
+        return {.passes = {pass}};
+    }
+    const std::uint32_t tile_choices = kSimdWidth / (g.rows * matrices), choices = rows * chosen;
+    Pass sort;
+    sort.function = name + "_sort";
+    sort.constants = {{Constant::Type::kUint, 0, tile_choices}, {Constant::Type::kUint, 1, columns}};
+    sort.threads.x = kSortThreads;
+    Pass tiles = products(name + "_tiles");
+    tiles.counted = true;
+    KernelChoice choice{.passes = {sort, tiles}, .scratch_bytes = std::uint64_t{results_word(choices)} * sizeof(u32)};
+    if (!gate_up) {
+        Pass sum;
+        sum.function = name + "_sum";
+        sum.threads.x = kSumThreads;
+        sum.x.base = ceil_div(n, kSumThreads);
+        sum.y.rows_per = 1;
+        choice.passes.push_back(sum);
+        choice.scratch_bytes += std::uint64_t{choices} * n * sizeof(float);
+    }
+    return choice;
 }
 
 bool takes_mixed(const DispatchCmd& cmd) {
@@ -157,11 +185,11 @@ std::optional<KernelChoice> choose_matmul(const DispatchCmd& cmd, const Chip& ch
         }
         case Op::kExpertsGateUp: {
             const auto p = cmd.params_as<ExpertsGateUpParams>();
-            return KernelChoice{.passes = {experts_pass(true, cmd.weight, p.n, p.k, p.chosen, chip)}};
+            return experts_kernels(true, cmd.weight, p.rows, p.chosen, p.n, p.k, chip);
         }
         case Op::kExpertsDown: {
             const auto p = cmd.params_as<ExpertsDownParams>();
-            return KernelChoice{.passes = {experts_pass(false, cmd.weight, p.n, p.k, 1, chip)}};
+            return experts_kernels(false, cmd.weight, p.rows, p.chosen, p.n, p.k, chip);
         }
         case Op::kHeadMatmul: {
             const auto p = cmd.params_as<HeadMatmulParams>();

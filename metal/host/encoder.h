@@ -42,6 +42,12 @@ class Encoder {
                 pipeline_ = p.pipeline;
                 [encoder_ setComputePipelineState:p.pipeline];
             }
+            if (p.counted) {
+                [encoder_ dispatchThreadgroupsWithIndirectBuffer:as_buffer(scratch_)
+                                            indirectBufferOffset:0
+                                           threadsPerThreadgroup:p.threads];
+                continue;
+            }
             const auto count = [&](const GroupCount& c) { return groups(c, resolved.extent, args, step); };
             [encoder_ dispatchThreadgroups:MTLSizeMake(count(p.x), count(p.y), count(p.z))
                      threadsPerThreadgroup:p.threads];

@@ -18,6 +18,8 @@ class Indirect {
         : device_(device), memory_(memory), library_(library), resolver_(resolver), dummy_(dummy) {}
     ~Indirect();
 
+    // Whether the host knows the counts of all threadgroups: an indirect command has no others.
+    static bool takes(std::span<const StepCommand> commands);
     // Encodes the commands as of the chain's first step. Nothing that uses this object may be in flight.
     void prepare(std::vector<StepCommand> commands, const ReplayArgs& args);
 

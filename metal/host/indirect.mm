@@ -91,6 +91,13 @@ void Indirect::add_command(std::size_t slot) {
     }
 }
 
+bool Indirect::takes(std::span<const StepCommand> commands) {
+    return std::ranges::none_of(commands, [](const StepCommand& c) {
+        const auto& passes = static_cast<const ResolvedCommand*>(c.cmd->kernel)->passes;
+        return std::ranges::any_of(passes, &ResolvedPass::counted);
+    });
+}
+
 void Indirect::prepare(std::vector<StepCommand> commands, const ReplayArgs& args) {
     if (!patch_) patch_ = library_.pipeline({"patch_params", {}, {}, {}, {}, {kPatchThreads, 1, 1}});
     std::size_t dispatches = 0, patches = 0;

@@ -125,7 +125,7 @@ std::uint32_t Replay::run(std::vector<StepCommand> commands, const ReplayArgs& a
     const double step_seconds = seconds_of(commands, args, limit_);
     const std::uint32_t per_buffer =
         steps_per_buffer(commands.size(), step_seconds, limit_.seconds / pace(args).times());
-    Indirect* indirect = args.steps > 1 ? indirect_ : nullptr;
+    Indirect* indirect = args.steps > 1 && Indirect::takes(commands) ? indirect_ : nullptr;
     if (indirect) indirect->prepare(commands, args);
     residency_.use();
     const bool cut = step_seconds > limit_.seconds / pace(args).times();

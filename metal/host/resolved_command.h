@@ -22,6 +22,7 @@ struct ResolvedPass {
     __unsafe_unretained id<MTLComputePipelineState> pipeline;  // the library's
     GroupCount x, y, z;
     MTLSize threads;
+    bool counted;  // by a pass before it: see Pass
 };
 
 struct ResolvedCommand {

@@ -29,6 +29,7 @@ std::string key_of(const KernelChoice& choice, const Extent& extent, const Dispa
         }
         for (const GroupCount& g : {p.x, p.y, p.z}) append(key, g);
         append(key, p.threads);
+        append(key, p.counted);
     }
     append(key, extent.rows);
     append(key, extent.follows.has_value());
@@ -64,7 +65,7 @@ const ResolvedCommand* Resolver::resolve(const DispatchCmd& cmd) {
     auto resolved = std::make_unique<ResolvedCommand>();
     for (const Pass& p : choice.passes) {
         resolved->passes.push_back(
-            {library_.pipeline(p), p.x, p.y, p.z, MTLSizeMake(p.threads.x, p.threads.y, p.threads.z)});
+            {library_.pipeline(p), p.x, p.y, p.z, MTLSizeMake(p.threads.x, p.threads.y, p.threads.z), p.counted});
         const NSUInteger threads = std::size_t{p.threads.x} * p.threads.y * p.threads.z;
         const NSUInteger most = resolved->passes.back().pipeline.maxTotalThreadsPerThreadgroup;
         if (threads > most) {

@@ -16,6 +16,8 @@
     AKUNU_KERNEL("norm_gate_up_" #name, norm_gate_up<F>)         \
     AKUNU_KERNEL("experts_gate_up_" #name, experts_gate_up<F>)   \
     AKUNU_KERNEL("experts_down_" #name, experts_down<F>)         \
+    AKUNU_KERNEL("experts_gate_up_tiles_" #name, experts_gate_up_tiles<F>) \
+    AKUNU_KERNEL("experts_down_tiles_" #name, experts_down_tiles<F>) \
     AKUNU_KERNEL("head_matmul_" #name, head_matmul<F>)           \
     AKUNU_KERNEL("matmul_rows_" #name, matmul_rows<F>)           \
     AKUNU_KERNEL("gate_up_rows_" #name, gate_up_rows<F>)         \

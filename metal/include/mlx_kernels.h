@@ -68,6 +68,8 @@ kernel void mlx_gemm(device const half* x [[buffer(0)]], device const uchar* w [
     AKUNU_KERNEL("matmul_gemv_mlx_q" #bits, mlx_gemv<Mlx<bits>>)     \
     AKUNU_KERNEL("experts_gate_up_mlx_q" #bits, experts_gate_up<Mlx<bits>>) \
     AKUNU_KERNEL("experts_down_mlx_q" #bits, experts_down<Mlx<bits>>) \
+    AKUNU_KERNEL("experts_gate_up_tiles_mlx_q" #bits, experts_gate_up_tiles<Mlx<bits>>) \
+    AKUNU_KERNEL("experts_down_tiles_mlx_q" #bits, experts_down_tiles<Mlx<bits>>) \
     AKUNU_KERNEL("head_matmul_mlx_q" #bits, head_matmul<Mlx<bits>>)  \
     AKUNU_KERNEL("matmul_rows_mlx_q" #bits, mlx_rows<Mlx<bits>>)     \
     AKUNU_KERNEL("matmul_gemm_mlx_q" #bits, mlx_gemm<Mlx<bits>, kTileTokens>) \

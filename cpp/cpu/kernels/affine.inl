@@ -41,7 +41,7 @@ struct FormatAffine : BlockOf32 {
     }
 
   private:
-    // As for_code_parts.
+    // Does what for_code_parts does, for so many bits.
     template <int kCodeBits, typename F>
     static void for_code_parts_of(F&& f) {
         constexpr int kFour = kCodeBits & 4, kTwo = kCodeBits & 2;

@@ -89,7 +89,7 @@ class FixedHead {
     }
 
   private:
-    // Of the keys so far: the greatest score, times the scale and log2(e), and the sum of weights.
+    // What the keys so far have come to: the greatest score, times the scale and log2(e), and the sum of weights.
     struct Softmax {
         float max, sum;
     };

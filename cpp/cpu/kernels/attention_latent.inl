@@ -98,7 +98,7 @@ struct LatentQueries {
     std::size_t count() const { return span.rows * heads; }
     std::size_t head(std::size_t i) const { return first_head + i % heads; }
     std::size_t end(std::size_t i) const { return span.position + i / heads + 1; }
-    // Of all heads of all rows.
+    // Where number i stands among all heads of all rows.
     std::size_t place(std::size_t i) const { return (span.first_row + i / heads) * p.n_heads + head(i); }
 
     void load_queries(std::size_t first, std::size_t n, const AttentionScratch& s) const {

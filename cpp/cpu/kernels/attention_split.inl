@@ -70,7 +70,7 @@ class SplitHead {
     }
 
   private:
-    // Of the keys so far: the greatest score, times the scale and log2(e), and Σ 2^(score - max).
+    // What the keys so far have come to: the greatest score, times the scale and log2(e), and Σ 2^(score - max).
     struct Softmax {
         float max = -std::numeric_limits<float>::infinity(), sum = 0;
     };
@@ -105,7 +105,7 @@ class SplitHead {
             }
         }
     }
-    // Of a page only the first n are there.
+    // Only the first n positions of the page are there.
     void split_values(const float* values, std::size_t page, std::size_t n) const {
         for (std::size_t key = 0; key < kWholeColumns; key += 2) {
             for (std::size_t d = 0; d < s_.steps * kWholeColumns; d += L) {

@@ -95,7 +95,7 @@ class ChunkedStates {
     std::size_t value_head(std::size_t i) const {
         return sizes_.grouped ? head_ * heads_ + i : i * sizes_.key_heads + head_;
     }
-    // Of the value head i, in the record or where those lie whose rows may be refused.
+    // The state of value head i, in the record or where those lie whose rows may be refused.
     template <typename T>
     T* state(T* states, std::size_t i) const {
         return states + (states == refused_ ? i : value_head(i)) * sizes_.key_dim * at_.width;

@@ -75,7 +75,7 @@ class DeltaGroup : ChunkedStates {
         });
     }
 
-    // Of M rows of k and of q by turns, and W vectors of keys.
+    // Dot products of M rows, of k and of q by turns, and W vectors of keys.
     template <int M, int W>
     [[gnu::noinline]] void dots(const float* keys, std::size_t r, std::size_t at) const {
         vf sums[M][W] = {};
@@ -188,7 +188,7 @@ class DeltaGroup : ChunkedStates {
 
     const DispatchCmd& cmd_;
     const DeltaRuleParams& p_;
-    // Of the rows at hand, each with k and q by turns where it has both.
+    // What the rows at hand need; each has k and q by turns where it has both.
     float *qk_, *dots_, *factors_, *since_, *beta_, *v_, *o_;
     float* weight_;
 };

@@ -82,7 +82,7 @@ struct IntegerExperts {
     }
 };
 
-// The same of float formats.
+// Products of experts in float formats.
 struct FloatExperts {
     using Form = FloatForm;
     static constexpr std::size_t kFromPanels = kPanelTokens;

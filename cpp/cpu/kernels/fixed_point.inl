@@ -28,7 +28,7 @@ static inline vf fixed_scales(vf squares, vf top, vf& inverse) {
     return scale < std::numeric_limits<float>::infinity() ? scale : set1(std::numeric_limits<float>::quiet_NaN());
 }
 
-// The same of one row.
+// The scale of one row, and its inverse.
 static inline float fixed_scale(float squares, float top, float& inverse) {
     const float norm = std::sqrt(squares) * (1 / kMostNorm), most = top * (1 / kMostFixed);
     const float scale = most > norm ? most : norm;  // the second may be NaN
@@ -74,7 +74,7 @@ static inline void multiply_pairs(const std::int32_t* rows, const std::int32_t* 
     unroll<N>([&]<int n>() { unroll<kStripVectors>([&]<int w>() { f.template operator()<n, w>(acc[n][w]); }); });
 }
 
-// The same with the panel [pair][kStrip].
+// Multiplies pairs with a panel [pair][kStrip].
 template <int N, std::size_t kStride, typename F>
 static inline void multiply_pairs(const std::int32_t* rows, const std::int32_t* panel, std::size_t pairs, F&& f) {
     const std::int32_t* vectors[kStripVectors];

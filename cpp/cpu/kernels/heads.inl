@@ -3,7 +3,7 @@
 
 namespace akunu::cpu::AKUNU_ISA {
 
-// Of a worker's scratch, what copies of rows, and their numbers, may take.
+// Bytes of a worker's scratch that copies of rows, and their numbers, may take.
 constexpr std::size_t kHeadRowBytes = kWorkerScratch - kExpertScratch;
 
 static inline void copy_head_row(const IntegerExperts& products, const float* x, std::byte* to) {

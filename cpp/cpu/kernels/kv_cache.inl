@@ -52,7 +52,7 @@ struct KvUnit {
     KvUnit(std::byte* at, std::size_t head_dim)
         : elems(reinterpret_cast<T*>(at)), scales(reinterpret_cast<Scale*>(elems + kPagePositions * width(head_dim))) {}
 
-    // Of a position: how many T it takes.
+    // How many T a position takes.
     static constexpr std::size_t width(std::size_t head_dim) {
         return kPaired ? scale_runs(head_dim) * (kScaleRun / 2) : head_dim;
     }

@@ -105,7 +105,7 @@ class DigitProducts {
         }
     }
 
-    // Of the magnitudes; a NaN counts as more than infinity.
+    // The greatest magnitude; a NaN counts as more than infinity.
     static float greatest(const float* x, std::size_t n) {
         __m512i top[2] = {_mm512_setzero_si512(), _mm512_setzero_si512()};
         const __m512i magnitude = _mm512_set1_epi32(0x7FFFFFFF);

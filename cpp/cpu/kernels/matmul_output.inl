@@ -11,7 +11,7 @@ class Epilogue {
     Epilogue(const DispatchCmd& cmd, const MatmulParams& params)
         : p(params), y(cmd.buffers[2].as<float>()), bias(cmd.buffers[3].as<float>()), q8(params.n) {}
 
-    // Of a tile: acc[token][group], of which groups past the end are left out. Out of line, where many kinds of tiles
+    // Stores a tile's acc[token][group]; groups past the end are left out. It is out of line, where many kinds of tiles
     // share it. What is quantised comes in whole blocks of 32 rows, or, at most kMostTokens at a time, in parts of a
     // block one after the other.
     [[gnu::noinline]] void store(const vf* acc, int tokens, int groups, std::size_t token, std::size_t row0) {
@@ -51,7 +51,7 @@ class Epilogue {
         std::byte* out = reinterpret_cast<std::byte*>(y) + token * q8.stride;
         for (int m = 0; m < tokens; ++m, out += q8.stride) quantize_block({out, q8}, of_row, block[m]);
     }
-    // Of kGroups that lie side by side; one may have less than L rows.
+    // Stores kGroups that lie side by side; one alone may have less than L rows.
     template <int kGroups>
     void store_groups(const vf* acc, int tokens, int groups, std::size_t row0, float* out, std::size_t stride) const {
         const MatmulParams by = p;  // a copy: the compiler must assume that a store changes what p refers to

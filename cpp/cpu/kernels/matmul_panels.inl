@@ -55,7 +55,7 @@ class Panels {
         }
     }
 
-    // The same for the tokens [t0, t1), at most kTokenBlock, and the strips [s0, s1), at most kStrips.
+    // Runs the tokens [t0, t1), at most kTokenBlock, and the strips [s0, s1), at most kStrips.
     template <typename Group, typename Done>
     void run(std::size_t t0, std::size_t t1, std::size_t s0, std::size_t s1, std::size_t together, const Group& group,
              const Done& done) const {
@@ -185,7 +185,7 @@ struct DotEach {
     vi sum(int m, int w) const { return dots[m][w].sum(); }
 };
 
-// The same by instructions that multiply matrices, where the processor has them.
+// These dot products by instructions that multiply matrices, where the processor has them.
 template <int M>
 struct DotMatrix {
     DotPairs<M> pairs;
@@ -347,7 +347,7 @@ struct BytePanelOf {
                                    std::conditional_t<kBiased, DotBiased<kMost, kSteps>, DotS<kSteps>>>;
     using Panel = BytePanel<Dot, F::kSub, F::kHasMin, kBiased, kHasCommon<F>>;
 
-    // Of each row, where its sums start.
+    // Where the sums of each row start.
     static vi start(const vb (&q)[kSteps]) {
         constexpr std::int8_t kOnes[4] = {1, 1, 1, 1};
         constexpr bool kInBytes = -kMin * kSteps <= 128 && kMax * kSteps <= 127;  // four sums are

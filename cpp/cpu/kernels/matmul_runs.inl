@@ -117,12 +117,16 @@ struct OpenRun {
         }
     }
 
-    // acc[token][W] += the products with the tokens whose records these are.
+    // acc[token][W] += the products with the tokens of whole tiles, whose records these are.
     [[gnu::noinline, gnu::flatten]] void add_products(const std::byte* records, std::size_t tokens, vf* acc) const {
         const auto taken_apart = [&]<int part, int j>() { return quants[part][j]; };
-        for (; tokens >= M; tokens -= M, records += M * Record::kSize, acc += M * W) {
+        for (std::size_t t = 0; t < tokens; t += M, records += M * Record::kSize, acc += M * W) {
             add_tile<M>(records, taken_apart, acc);
         }
+    }
+    // This adds those of the tokens that are left, fewer than a tile's; whole tiles do not pay for it.
+    [[gnu::noinline, gnu::flatten]] void add_rest(const std::byte* records, std::size_t tokens, vf* acc) const {
+        const auto taken_apart = [&]<int part, int j>() { return quants[part][j]; };
         unroll<M - 1>([&]<int i>() {
             if (tokens == i + 1) add_tile<i + 1>(records, taken_apart, acc);
         });
@@ -154,7 +158,8 @@ template <typename F>
     // The first tile multiplies with a run while it is taken apart. Of a block with several runs that would be more
     // code than the processor keeps decoded.
     constexpr bool kTogether = F::kBlock == 32;
-    const std::size_t blocks = k / F::kBlock, next = W * layout.bytes;
+    constexpr std::size_t kFirst = kTogether ? M : 0;  // tokens of that tile
+    const std::size_t blocks = k / F::kBlock, next = W * layout.bytes, rest = tokens % M, whole = tokens - rest;
     std::fill_n(out, tokens * W, zero());
     static_assert(W == 2);
     const Fields fields[W] = {{group, layout}, {group + layout.bytes, layout}};
@@ -192,14 +197,14 @@ template <typename F>
             if constexpr (kTogether) {
                 unroll<kParts>(take_scales);
                 run.template add_tile<M>(records, take_four, acc);
-                run.add_products(records + M * kRecord, tokens - M, acc + M * W);
             } else {
                 unroll<kParts>([&]<int part>() {
                     take_scales.template operator()<part>();
                     unroll<kSteps>([&]<int j>() { take_four.template operator()<part, j>(); });
                 });
-                run.add_products(records, tokens, acc);
             }
+            run.add_products(records + kFirst * kRecord, whole - kFirst, acc + kFirst * W);
+            if (rest != 0) run.add_rest(records + whole * kRecord, rest, acc + whole * W);
             records += tokens * kRecord;
         });
         if constexpr (kHasCommon<F>) {

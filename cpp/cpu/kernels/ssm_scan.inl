@@ -33,7 +33,7 @@ class SsmHeads : ChunkedStates {
     }
 
   private:
-    // Of a row of the step.
+    // B of a row of the step.
     const float* b_of(std::size_t row) const {
         const std::size_t group = head_ / (p_.blocks / p_.groups);
         return xbc_ + row * channels_ + values_ + group * p_.state_dim;
@@ -70,7 +70,7 @@ class SsmHeads : ChunkedStates {
         });
     }
 
-    // Of M rows' C, and W vectors of B.
+    // Dot products of the C of M rows and W vectors of B.
     template <int M, int W>
     [[gnu::noinline]] void dots(const float* keys, const float* c, std::size_t r, std::size_t at) const {
         vf sums[M][W] = {};
@@ -152,7 +152,7 @@ class SsmHeads : ChunkedStates {
     const float *dt_, *constants_, *xbc_;
     float* y_;
     const std::size_t values_, channels_;
-    // Of the rows at hand.
+    // What the rows at hand need.
     float *dots_, *factors_, *since_, *o_;
 };
 
@@ -166,7 +166,7 @@ static void ssm_scan(const DispatchCmd& cmd, const std::byte* params, const Work
                          cmd.buffers[5].as<Row>(),
                          cmd.buffers[6].as<StateSpan>(),
                          cmd.buffers[7].as<SlotState>()};
-    // As for a delta rule, with one product less.
+    // The cost is that of a delta rule with one product less.
     const std::uint64_t state = std::uint64_t{p.heads / p.blocks} * p.state_dim * p.head_dim;
     for_states(
         in, worker, [&](std::size_t sequences) { return 4 * state + state * p.rows / sequences * 2 / 3; },

@@ -81,7 +81,7 @@ auto affine_codes(const Batch& in, Lanes scale, Lanes offset) {
 
 // ---- parts of blocks -------------------------------------------------------------------------------------------
 
-// Of 2 n codes: the low nibbles of byte j hold code j, the high ones code j + n.
+// Puts 2 n codes into n bytes: the low nibble of byte j holds code j, the high one code j + n.
 void put_nibbles(Out out, const std::uint8_t* codes, int n) {
     for (int j = 0; j < n; ++j) put(out + j, (codes[j] & 15) | (codes[j + n] & 15) << 4);
 }
@@ -229,7 +229,7 @@ void mxfp4(const Batch& in, Out out) {
 
 // ---- one and two bits -------------------------------------------------------------------------------------------
 
-// As published, without a search: weights that were trained to have so few values keep them.
+// These types are quantised as published, without a search: weights that were trained to have so few values keep them.
 
 // Blocks of Elems weights, Bytes bytes each: the greatest magnitude, and the nearest multiples of it plus one. `pack`
 // gets that magnitude and the codes.

@@ -37,7 +37,7 @@ struct ScaleSums {
     Lanes xl{}, ll{};
 };
 
-// Of several scales at a time, given by their inverses: one after the other their sums would wait for each other.
+// The sums of several scales at a time, given by their inverses: one after the other they would wait for each other.
 template <class Levels, std::size_t Count, int N, bool Weighted>
 [[gnu::always_inline]] inline std::array<ScaleSums, Count> scale_sums(const Groups<N, Weighted>& g,
                                                                       const std::array<Lanes, Count>& inverses) {

@@ -1,6 +1,6 @@
 // Tiles (AMX), beside simd/avx512.h: products of matrices of bytes, summed in 32 bits, and of BF16, summed in F32.
 //
-// Of BF16, tiles 0 to 3 are sums [row of the left side][row of a weight]; 4 and 5 are factors of the left side
+// With BF16, tiles 0 to 3 are sums [row of the left side][row of a weight]; 4 and 5 are factors of the left side
 // [row][k], 6 and 7 of the right [k / 2][row][k % 2].
 #pragma once
 
@@ -55,7 +55,7 @@ static inline void tile_dot() {
     asm volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(kSums), "i"(kA), "i"(kB));
 }
 
-// Of bytes: rows of 64, and [k / 4][row][k % 4].
+// Bytes have rows of 64, and [k / 4][row][k % 4].
 template <int kSums, int kA, int kB>
 static inline void tile_dot_bytes() {
     asm volatile("tdpbssd %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(kSums), "i"(kA), "i"(kB));

@@ -22,7 +22,7 @@ static inline vf load(const float* p) { return _mm256_loadu_ps(p); }
 static inline void store(float* p, vf a) { _mm256_storeu_ps(p, a); }
 static inline vf set1(float v) { return _mm256_set1_ps(v); }
 static inline vi set1i(std::int32_t v) { return vi(_mm256_set1_epi32(v)); }
-// As a > b ? a : b, and a < b ? a : b.
+// These are a > b ? a : b, and a < b ? a : b.
 static inline vf max_(vf a, vf b) { return _mm256_max_ps(a, b); }
 static inline vf min_(vf a, vf b) { return _mm256_min_ps(a, b); }
 static inline vf fma(vf a, vf b, vf c) { return _mm256_fmadd_ps(a, b, c); }
@@ -183,7 +183,7 @@ using DotU = DotUnsigned<kSteps>;
 template <int kMax, int kSteps>
 using DotBiased = DotShifted<kSteps>;
 
-// Of a run: a sum of (w - kOffset)·a is one of w·a that starts at -kOffset times the sum of its activations.
+// In a run a sum of (w - kOffset)·a is one of w·a that starts at -kOffset times the sum of its activations.
 template <int kOffset, int kMost, int kSteps>
 struct RunCentred {
     static constexpr int kVectors = 1, kBytes = 32;
@@ -277,7 +277,7 @@ struct DotShifted {
     vi sum() const { return vi(acc); }
 };
 
-// Of a run: its weights are `split` once into kVectors, and so are tokens, of kBytes in all, for every four elements.
+// A run's weights are `split` once into kVectors, and so are tokens, of kBytes in all, for every four elements.
 
 // 16 bits are enough for what a sum comes to, Σ(w - kOffset)·a with |w - kOffset| <= kMost, and not for what it is on
 // the way: additions wrap. It starts at -kOffset times the sum of its activations.
@@ -300,7 +300,7 @@ struct RunCentred {
     static void split_token(const std::int8_t* a, std::byte* to, std::byte* starts) {
         const __m256i q = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(a));
         _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), q);
-        // Of a step's four elements a word has two sums, as the products have.
+        // A word has two sums of a step's four elements, as the products have.
         __m256i sums = _mm256_maddubs_epi16(_mm256_set1_epi8(1), q);
         sums = _mm256_add_epi16(sums, _mm256_shuffle_epi32(sums, 0x4E));
         sums = _mm256_add_epi16(sums, _mm256_shuffle_epi32(sums, 0xB1));

@@ -22,7 +22,7 @@ static inline vf load(const float* p) { return _mm512_loadu_ps(p); }
 static inline void store(float* p, vf a) { _mm512_storeu_ps(p, a); }
 static inline vf set1(float v) { return _mm512_set1_ps(v); }
 static inline vi set1i(std::int32_t v) { return vi(_mm512_set1_epi32(v)); }
-// As a > b ? a : b, and a < b ? a : b.
+// These are a > b ? a : b, and a < b ? a : b.
 static inline vf max_(vf a, vf b) { return _mm512_max_ps(a, b); }
 static inline vf min_(vf a, vf b) { return _mm512_min_ps(a, b); }
 static inline vf fma(vf a, vf b, vf c) { return _mm512_fmadd_ps(a, b, c); }

@@ -19,7 +19,7 @@ static inline vf turned(vf a) {
     }(std::make_index_sequence<L>{});
 }
 
-// Of pairs in two vectors the first ones, and the second ones.
+// The first, and the second, of each pair in two vectors.
 static inline vf firsts(vf a, vf b) {
     return [&]<std::size_t... I>(std::index_sequence<I...>) {
         return __builtin_shufflevector(a, b, (2 * I)...);

@@ -4,9 +4,10 @@ using namespace metal;
 
 #include "activation.h"
 #include "buffer_index.h"
+#include "expert_tiles.h"
 #include "tokens.h"
 
-static constant constexpr uint kMostExperts = 1024, kMostGroups = 256;
+static constant constexpr uint kMostGroups = 256;
 
 static inline Ranked score_rank(float score, uint id) { return ranked(rank_of(finite_bits(as_type<uint>(score))), id); }
 static inline float score_of(Ranked r) { return as_type<float>(bits_of_rank(r.key)); }
