@@ -188,6 +188,7 @@ AKUNU_DEVICE void run_other(Block b) {
         OP(kOpDeltaRule, delta_rule)
         OP(kOpSsmScan, ssm_scan)
         OP(kOpRoute, route)
+        OP(kOpClusterLogits, cluster_logits)
         OP(kOpInsertRows, insert_rows)
         OP(kOpAffine, affine)
         OP(kOpAddRows, add_rows)

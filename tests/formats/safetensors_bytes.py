@@ -40,12 +40,13 @@ def encode(array: npt.NDArray[np.float32], dtype: str) -> npt.NDArray[Any]:
 def write_tensors(
     path: Path, arrays: Mapping[str, npt.NDArray[Any]], dtype: str = "F32", pad: int = 0
 ) -> None:
-    """Write arrays of unsigned integers as they are, int8 as the bytes of F8_E4M3, others as `dtype`; `pad`
-    spaces after the header put the data at another alignment."""
+    """Write arrays of unsigned integers and int64 as they are, int8 as the bytes of F8_E4M3, others as
+    `dtype`; `pad` spaces after the header put the data at another alignment."""
     header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
     kinds, begin = {}, 0
     for name, array in arrays.items():
-        kind = {"u": f"U{8 * array.itemsize}", "i": "F8_E4M3"}.get(array.dtype.kind, dtype)
+        signed = "I64" if array.itemsize == 8 else "F8_E4M3"
+        kind = {"u": f"U{8 * array.itemsize}", "i": signed}.get(array.dtype.kind, dtype)
         end = begin + array.size * (DTYPES[kind] if kind == dtype else array.itemsize)
         header[name], kinds[name], begin = entry(kind, list(array.shape), begin, end), kind, end
     text = json.dumps(header).encode()

@@ -514,6 +514,10 @@ def _route() -> Iterator[Case]:
     yield case("route", rows=3, experts=64, chosen=6, groups=(8, 3, 1), renormalise=False)
     for chosen in (1, 7):
         yield case("route", rows=2, experts=128, chosen=chosen, ties=True)
+    # Clusters of tokens, which are chosen as experts are.
+    yield case("route", rows=3, experts=2048, chosen=32, gating="softmax_chosen", renormalise=False)
+    for rows, vocab, clusters, chosen in [(1, 299, 23, 6), (3, 9001, 9001, 1), (2, 24576, 2048, 32)]:
+        yield case("cluster_logits", rows=rows, vocab=vocab, clusters=clusters, chosen=chosen)
 
 
 def _experts() -> Iterator[Case]:
@@ -543,6 +547,10 @@ def _experts() -> Iterator[Case]:
                 "experts_gate_up", dtype=dtype, rows=rows, experts=5, chosen=3, n=96, k=256,
                 activation="relu2", gated=False,
             )  # fmt: skip
+    clusters = dict(experts=2048, chosen=32, n=13, k=64, activation="none", gated=False)
+    for dtype in ("f32", "f16", "q8_0"):
+        for rows in (1, 5):
+            yield case("experts_gate_up", dtype=dtype, rows=rows, **clusters)
     # Inputs that 256 does not divide.
     for dtype, k in [("q4_0", 2880), ("q5_1", 704), ("q8_0", 1408), ("iq4_nl", 1856), ("f16", 704)]:
         for rows in (1, 30):
