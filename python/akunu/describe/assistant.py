@@ -45,7 +45,7 @@ _JOINED: Final = (
 _OUTER: Final = (
     "backbone_hidden_size", "use_ordered_embeddings", "num_centroids", "centroid_intermediate_top_k",
 )  # fmt: skip
-_CENTROIDS: Final = matrix("", "masked_embedding.centroids.weight", "centroids", "clusters", "dim")
+_CENTROIDS: Final = "masked_embedding.centroids.weight"
 _ORDER: Final = "masked_embedding.token_ordering"
 _MOST_CLUSTERS: Final = (2048, 32)
 """Those that kernels choose among, and those that they choose."""
@@ -119,7 +119,7 @@ def _with_assistant(
         "clusters": clusters,
     }  # fmt: skip
     if clusters:
-        rules = (*rules, _CENTROIDS)
+        rules = (*rules, matrix(_CENTROIDS, _CENTROIDS, "centroids", "clusters", "dim"))
     refs = map_tensors(rules, tensors, sizes, layers, owner="Gemma 4 assistant", ignored=_IGNORED)
     if clusters:
         refs["token_order"] = _order(tensors, vocab_size)
