@@ -109,13 +109,13 @@ kernel void cluster_logits(device const float* x [[buffer(0)]],
                            device float* y [[buffer(3)]],
                            constant ClusterLogitsParams& p [[buffer(kParamsIndex)]],
                            uint2 at [[threadgroup_position_in_grid]],
-                           uint thread [[thread_index_in_threadgroup]],
+                           uint index [[thread_index_in_threadgroup]],
                            uint threads [[threads_per_threadgroup]]) {
     const uint first = at.x * kClusterColumns, end = min(first + kClusterColumns, p.vocab);
     y += ulong(at.y) * p.vocab;
-    for (uint i = first + thread; i < end; i += threads) y[i] = as_type<float>(kMinusInfinity);
+    for (uint i = first + index; i < end; i += threads) y[i] = as_type<float>(kMinusInfinity);
     threadgroup_barrier(mem_flags::mem_device);
-    for (uint i = thread; i < p.chosen * p.n; i += threads) {
+    for (uint i = index; i < p.chosen * p.n; i += threads) {
         const uint choice = at.y * p.chosen + i / p.n;
         const uint token = order[ulong(ids[choice]) * p.n + i % p.n];
         if (token >= first && token < end) y[token] = x[ulong(choice) * p.n + i % p.n];
