@@ -124,7 +124,7 @@ def test_an_adapter_is_the_merged_model(name: str, rank: int, tmp_path: Path) ->
     with load(folders.write(name, tmp_path / "model"), adapters={"a": adapter}) as model:
         plain, found = said(model), said(model, "a")
     assert found[0] == wanted[0]
-    np.testing.assert_allclose(found[1], wanted[1], atol=2e-3)
+    np.testing.assert_allclose(found[1], wanted[1], atol=3e-3)
     assert plain[1] != found[1]
 
 
