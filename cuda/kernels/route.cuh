@@ -117,8 +117,7 @@ AKUNU_DEVICE_CALL void cluster_logits(Block b) {
     const u32 *ids = b.buffer<u32>(1), *order = b.buffer<u32>(2);
     const u32 parts = (p.vocab + kClusterColumns - 1) / kClusterColumns;
     for (u32 u = b.first(); u < p.rows * parts; u += b.blocks()) {
-        const u32 row = u / parts, first = u % parts * kClusterColumns,
-                  end = smaller(first + kClusterColumns, p.vocab);
+        const u32 row = u / parts, first = u % parts * kClusterColumns, end = smaller(first + kClusterColumns, p.vocab);
         float* y = b.buffer<float>(3) + u64(row) * p.vocab;
         for (u32 i = first + thread_id(); i < end; i += kThreads) y[i] = bits_to_float(0xFF800000u);
         sync_block();

@@ -48,7 +48,7 @@ _OUTER: Final = (
 _CENTROIDS: Final = "masked_embedding.centroids.weight"
 _ORDER: Final = "masked_embedding.token_ordering"
 _MOST_CLUSTERS: Final = (2048, 32)
-"""Those that kernels choose among, and those that they choose."""
+"""Kernels choose among the first number of clusters, at most the second."""
 # A GGUF file does not say how many clusters a draft looks at; to look at all tokens is slower, not worse.
 _IGNORED: Final = ("rope_freqs.weight", "masked_embd*", "masked_embedding.*", "lm_head.weight")
 
