@@ -325,8 +325,9 @@ AKUNU_DEVICE bool fill_large_tiles(u32 rows, u32 chosen, u32 experts) {
 template <typename F>
 AKUNU_DEVICE_CALL void experts_gate_up(Block b) {
     const auto& p = b.params<ExpertsGateUpParams>();
-    if (p.experts > kMostExperts) return experts_gate_up_one<F>(b);  // clusters, which rows seldom share
-    if constexpr (F::kFloatBytes != 4) {                             // inputs of F32 weights are F32, too
+    // Clusters, which rows seldom share.
+    if (p.experts > kMostExperts) return experts_gate_up_one<F>(b);
+    if constexpr (F::kFloatBytes != 4) {  // inputs of F32 weights are F32, too
         if (p.rows > 1 && fill_large_tiles(p.rows, p.chosen, p.experts)) {
             return experts_gate_up_tiles<F, LargeExpertTile>(b);
         }
