@@ -736,6 +736,14 @@ def perf_cases() -> Iterator[Case]:
             yield case("attention", rows=128, position=3968, **common)
         for rows in (1, 5):
             yield case("cross_attention", rows=(rows,), keys=1500, shape=(8, 8, 64), kv=kv, split=rows == 1)
+    # A draft of Gemma 4's E2B: all tokens, and those of 32 clusters.
+    e2b, clusters = dict(rows=1, k=256), dict(experts=2048, chosen=32)
+    for dtype in ("f16", "q8_0"):
+        yield case("matmul", dtype=dtype, n=262144, **e2b)
+        yield case("experts_gate_up", dtype=dtype, n=128, activation="none", gated=False, **e2b, **clusters)
+    yield case("matmul", dtype="f32", n=2048, **e2b)
+    yield case("route", rows=1, gating="softmax_chosen", renormalise=False, **clusters)
+    yield case("cluster_logits", rows=1, vocab=262144, clusters=2048, chosen=32)
     # Gated delta nets: 0.8B's, and 4B's. One row of each of 20 texts, whose states no cache holds; a prompt.
     for value_heads in (16, 32):
         common = dict(heads=(16, value_heads), dims=(128, 128), formats=("q8",))
