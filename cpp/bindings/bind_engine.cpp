@@ -57,6 +57,10 @@ struct PyPrefix {
     Prefix view() const { return {ids, root, contents}; }
 };
 
+AdapterChoice to_choice(std::optional<std::uint32_t> adapter, float scale) {
+    return {adapter ? *adapter + 1 : 0, scale};
+}
+
 PyPrefix to_prefix(const IdArray& ids, std::uint64_t root, const py::object& contents) {
     return {{ids.data(), ids.data() + ids.size()}, root, to_contents(contents)};
 }
@@ -336,7 +340,7 @@ void bind_engine_class(py::module_& m) {
                 SequenceInputs inputs = to_inputs(rows, positions);
                 return e.call([&](Engine& engine, const Poll&) {
                     return engine.begin(slot, prompt.view(), s, reuse, std::move(inputs),
-                                        {adapter ? *adapter + 1 : 0, adapter_scale});
+                                        to_choice(adapter, adapter_scale));
                 });
             },
             py::arg("ids"), py::kw_only(), py::arg("slot"), py::arg("temperature") = 0.0f, py::arg("top_k") = 0, py::arg("top_p") = 1.0f,
@@ -452,42 +456,51 @@ void bind_engine_class(py::module_& m) {
                 return e.call([&](Engine& engine, const Poll&) { return engine.truncate(slot, n); });
             },
             py::arg("n"), py::arg("slot"))
-        .def("logits",
-             [](PyEngine& e, const py::object& object) {
-                 const std::size_t vocab = e.get().config().vocab_size;
-                 const auto ids = to_ids(object, e.get().config().vocab_size);
-                 e.get().check_ids(ids);
-                 py::array_t<float> out({ids.size(), vocab});
-                 float* data = out.mutable_data();
-                 const std::uint32_t done = e.call([&](Engine& engine, const Poll& poll) {
-                     return engine.for_each_logits(ids, poll, [&](std::size_t i, std::span<const float> row) {
-                         std::copy(row.begin(), row.end(), data + i * vocab);
-                     });
-                 });
-                 check_complete(done, ids.size());
-                 return out;
-             })
+        .def(
+            "logits",
+            [](PyEngine& e, const py::object& object, std::optional<std::uint32_t> adapter, float adapter_scale) {
+                const std::size_t vocab = e.get().config().vocab_size;
+                const auto ids = to_ids(object, e.get().config().vocab_size);
+                e.get().check_ids(ids);
+                py::array_t<float> out({ids.size(), vocab});
+                float* data = out.mutable_data();
+                const AdapterChoice choice = to_choice(adapter, adapter_scale);
+                const std::uint32_t done = e.call([&](Engine& engine, const Poll& poll) {
+                    return engine.for_each_logits(ids, choice, poll, [&](std::size_t i, std::span<const float> row) {
+                        std::copy(row.begin(), row.end(), data + i * vocab);
+                    });
+                });
+                check_complete(done, ids.size());
+                return out;
+            },
+            py::arg("ids"), py::arg("adapter") = py::none(), py::arg("adapter_scale") = 1.0f)
         .def(
             "nll",
-            [](PyEngine& e, const py::object& object, std::size_t first) {
+            [](PyEngine& e, const py::object& object, std::size_t first, std::optional<std::uint32_t> adapter,
+               float adapter_scale) {
                 const auto ids = to_ids(object, e.get().config().vocab_size);
                 std::vector<float> out;
+                const AdapterChoice choice = to_choice(adapter, adapter_scale);
                 const std::uint32_t done = e.call([&](Engine& engine, const Poll& poll) {
-                    return negative_log_likelihoods(engine, ids, first, poll, out);
+                    return negative_log_likelihoods(engine, ids, first, choice, poll, out);
                 });
                 check_complete(done, ids.size());
                 return py::array_t<float>(static_cast<py::ssize_t>(out.size()), out.data());
             },
-            py::arg("ids"), py::arg("first") = 1)
+            py::arg("ids"), py::arg("first") = 1, py::arg("adapter") = py::none(), py::arg("adapter_scale") = 1.0f)
         .def(
             "input_squares",
-            [](PyEngine& e, const std::vector<py::object>& sequences, const py::object& report) {
+            [](PyEngine& e, const std::vector<py::object>& sequences, const py::object& report,
+               std::optional<std::uint32_t> adapter, float adapter_scale) {
                 const PyEngine::Call call(e);
-                InputSquares squares = call.model().input_squares();
+                const AdapterChoice choice = to_choice(adapter, adapter_scale);
+                call.model().adapters().check(choice);
+                InputSquares squares = call.model().input_squares(choice.number != 0);
                 for (std::size_t i = 0; i < sequences.size(); ++i) {
                     const auto ids = to_ids(sequences[i], call.model().config().vocab_size);
-                    const std::uint32_t done = call.run(
-                        [&](Engine& engine, const Poll& poll) { return engine.add_input_squares(ids, poll, squares); });
+                    const std::uint32_t done = call.run([&](Engine& engine, const Poll& poll) {
+                        return engine.add_input_squares(ids, choice, poll, squares);
+                    });
                     check_complete(done, ids.size());
                     if (!report.is_none()) report(i + 1);
                 }
@@ -505,7 +518,8 @@ void bind_engine_class(py::module_& m) {
                 }
                 return out;
             },
-            py::arg("sequences"), py::arg("progress") = py::none())
+            py::arg("sequences"), py::arg("progress") = py::none(), py::arg("adapter") = py::none(),
+            py::arg("adapter_scale") = 1.0f)
         .def(
             "plan",
             [](PyEngine& e, const std::string& phase, std::uint32_t rows, std::uint32_t position) {

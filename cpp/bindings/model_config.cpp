@@ -412,7 +412,13 @@ BlockConfig to_block(const Fields& f, const ModelConfig& model) {
 }
 
 DrafterConfig to_drafter(const Fields& f, const ModelConfig& model) {
-    DrafterConfig d{f.text("prefix"), {}, f.flag("normed_state"), f.integer("dim", 0), f.number("norm_eps", 0)};
+    DrafterConfig d{f.text("prefix"),
+                    {},
+                    f.flag("normed_state"),
+                    f.integer("dim", 0),
+                    f.number("norm_eps", 0),
+                    f.integer("clusters", 0),
+                    f.integer("clusters_used", 0)};
     f.each("blocks", [&](const Fields& block) {
         d.blocks.push_back(to_block(block, model));
         const auto& mixer = d.blocks.back().mixer;
@@ -431,6 +437,12 @@ DrafterConfig to_drafter(const Fields& f, const ModelConfig& model) {
         }
     });
     f.check(!d.blocks.empty(), "blocks", 0, "at least one");
+    if (d.clusters) {
+        f.check(d.dim != 0 && model.vocab_size % d.clusters == 0, "clusters", d.clusters,
+                "a divisor of an assistant's vocabulary");
+        f.check(d.clusters_used > 0 && d.clusters_used <= d.clusters, "clusters_used", d.clusters_used,
+                "at least one, and no more than clusters");
+    }
     return d;
 }
 

@@ -247,6 +247,8 @@ struct DrafterConfig {
     // (Gemma 4's assistant). 0: it is of the model's size, and has a cache of its own.
     std::uint32_t dim = 0;
     float norm_eps = 1e-5f;  // of such a one
+    // Its tokens' clusters, of which a draft looks at the most likely ones; 0: it looks at all tokens.
+    std::uint32_t clusters = 0, clusters_used = 0;
 };
 
 // What a model that sees has instead of a token embedding: a product with each patch's values. It makes rows that stand

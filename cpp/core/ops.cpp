@@ -130,6 +130,8 @@ constexpr FieldInfo kExpertsDownFields[] = {FIELD(ExpertsDownParams, rows),    F
                                             FIELD(ExpertsDownParams, chosen),  FIELD(ExpertsDownParams, n),
                                             FIELD(ExpertsDownParams, k),       FIELD(ExpertsDownParams, accumulate),
                                             FIELD(ExpertsDownParams, has_bias)};
+constexpr FieldInfo kClusterLogitsFields[] = {FIELD(ClusterLogitsParams, rows), FIELD(ClusterLogitsParams, vocab),
+                                              FIELD(ClusterLogitsParams, chosen), FIELD(ClusterLogitsParams, n)};
 constexpr FieldInfo kLatentKvFields[] = {FIELD(LatentKvParams, rows),        FIELD(LatentKvParams, step),
                                          FIELD(LatentKvParams, n_heads),     FIELD(LatentKvParams, nope_dim),
                                          FIELD(LatentKvParams, rope_dim),    FIELD(LatentKvParams, latent),
@@ -291,6 +293,7 @@ constexpr BufferInfo kExpertsGateUpBuffers[] = {{"x", R},
                                                 {"out_compact", W, kOptional}};
 constexpr BufferInfo kExpertsDownBuffers[] = {
     {"x", R}, weight("weight", "n", "k"), {"y", RW}, constant("bias", kOptional), {"ids", R}, {"weights", R}};
+constexpr BufferInfo kClusterLogitsBuffers[] = {{"x", R}, {"ids", R}, constant("order"), {"y", W}};
 constexpr BufferInfo kLatentKvBuffers[] = {{"kv", R},          {"q", RW},     {"table", R},  constant("norm"),
                                            cache("cache", RW), index("rows"), index("pages")};
 constexpr BufferInfo kHeadMatmulBuffers[] = {{"x", R}, weight("weight", "n", "k"), {"y", W}};
@@ -562,6 +565,11 @@ Cost experts_down_cost(const DispatchCmd& c) {
     return cost;
 }
 
+Cost cluster_logits_cost(const DispatchCmd& c) {
+    const auto p = c.params_as<ClusterLogitsParams>();
+    return per_row(4.0 * p.vocab + 8.0 * p.chosen * p.n, 0);
+}
+
 Cost latent_kv_cost(const DispatchCmd& c) {
     const auto p = c.params_as<LatentKvParams>();
     const double q = static_cast<double>(p.n_heads) * (p.temperature_length ? p.nope_dim + p.rope_dim : p.rope_dim),
@@ -664,6 +672,7 @@ constexpr OpInfo kOps[] = {
     row<RouteParams>("route", kRouteFields, kRouteBuffers, route_cost),
     row<ExpertsGateUpParams>("experts_gate_up", kExpertsGateUpFields, kExpertsGateUpBuffers, experts_gate_up_cost),
     row<ExpertsDownParams>("experts_down", kExpertsDownFields, kExpertsDownBuffers, experts_down_cost),
+    row<ClusterLogitsParams>("cluster_logits", kClusterLogitsFields, kClusterLogitsBuffers, cluster_logits_cost),
     row<InsertRowsParams>("insert_rows", kInsertRowsFields, kInsertRowsBuffers, insert_rows_cost),
     row<AffineParams>("affine", kAffineFields, kAffineBuffers, affine_cost),
     row<LatentKvParams>("latent_kv", kLatentKvFields, kLatentKvBuffers, latent_kv_cost),

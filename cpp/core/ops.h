@@ -45,6 +45,7 @@ enum class Op : std::uint8_t {
     kRoute,
     kExpertsGateUp,
     kExpertsDown,
+    kClusterLogits,
     kInsertRows,
     kAffine,
     kLatentKv,

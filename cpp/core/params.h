@@ -47,7 +47,8 @@ enum Activation : u32 {
     kActTanh = 3,
     kActRelu = 4,
     kActSigmoid = 5,
-    kActRelu2 = 6
+    kActRelu2 = 6,
+    kActNone = 7  // of experts: x stays as it is
 };
 enum RopeStyle : u32 { kRopeInterleaved = 0, kRopeHalf = 1 };
 // What becomes of a sequence's rows: their mean, the first, or the last one.
@@ -519,6 +520,14 @@ struct ExpertsDownParams {
     u32 accumulate;
     u32 has_bias;
 };
+// y[order[id·n + j]] = x[choice][j] of each chosen cluster, whose number `id` is; -infinity of all other tokens.
+struct ClusterLogitsParams {
+    u32 rows;  // patched
+    u32 vocab;
+    u32 chosen;
+    u32 n;  // tokens of a cluster
+};
+enum ClusterSizes : u32 { kClusterColumns = 4096 };  // of a row that a GPU's block takes
 
 // Rows are sequences, each by its last row; the first of its rows is at position 0.
 struct PoolParams {

@@ -58,7 +58,7 @@ constexpr std::size_t kWorkerScratch = std::size_t{4} << 20;
 constexpr std::size_t kMaxRow = kWorkerScratch / sizeof(float);
 constexpr std::size_t kMaxHead = kMaxRow / 256;
 // Most experts, and of them those of a row.
-constexpr std::size_t kMostExperts = 1024, kMostChosen = 32;
+constexpr std::size_t kMostExperts = 2048, kMostChosen = 32;
 // Bytes of a worker's scratch that the lists of a step's choices may take.
 constexpr std::size_t kMostChoiceBytes = kWorkerScratch / 2;
 

@@ -127,12 +127,15 @@ class Engine : public LoadedModel {
     void yield();
 
     // Fresh run over `ids`: `row(i, logits)` is called for each position in order. Returns the positions run.
-    std::uint32_t for_each_logits(std::span<const std::uint32_t> ids, const Poll& poll,
+    std::uint32_t for_each_logits(std::span<const std::uint32_t> ids, AdapterChoice adapter, const Poll& poll,
                                   const std::function<void(std::size_t, std::span<const float>)>& row);
-    // The forward pass with sums in it.
-    InputSquares input_squares() { return {*device_, model_->body(plan(), Phase::kPrefill)}; }
+    // The forward pass with sums in it; `adapted`: that of sequences with adapters.
+    InputSquares input_squares(bool adapted) {
+        return {*device_, model_->body(adapted ? adapters_.plan() : plan(), Phase::kPrefill)};
+    }
     // A fresh run over `ids` for each call, whose sums add up. Returns the positions run.
-    std::uint32_t add_input_squares(std::span<const std::uint32_t> ids, const Poll& poll, InputSquares& squares);
+    std::uint32_t add_input_squares(std::span<const std::uint32_t> ids, AdapterChoice adapter, const Poll& poll,
+                                    InputSquares& squares);
     // Throws unless `ids` are a prompt that this model and its context can take.
     void check_ids(std::span<const std::uint32_t> ids) const;
 
@@ -166,8 +169,9 @@ class Engine : public LoadedModel {
     std::vector<DispatchTable> tables(const PlanContext& plan) const;
     // A fresh run over `ids`, up to `at_once` rows at a time, each with logits where there is a tail; then `done(first,
     // n)`. Returns the positions run.
-    std::uint32_t run_fresh(std::span<const std::uint32_t> ids, std::uint32_t at_once, Segments segments,
-                            const Poll& poll, const std::function<void(std::uint32_t, std::uint32_t)>& done);
+    std::uint32_t run_fresh(std::span<const std::uint32_t> ids, AdapterChoice adapter, std::uint32_t at_once,
+                            Segments segments, const Poll& poll,
+                            const std::function<void(std::uint32_t, std::uint32_t)>& done);
     // Asked by a device during a replay: whether it was cancelled, or `poll` ends it.
     Poll stopping(const Poll& poll) {
         interrupted_ = false;

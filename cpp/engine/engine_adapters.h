@@ -27,7 +27,8 @@ class Adapters {
     // A slot's sequence has this adapter from now on, or none.
     void choose(std::uint32_t slot, const AdapterChoice& choice);
 
-    // The programs of steps in which some sequence has an adapter.
+    // The programs of steps in which some sequence has an adapter, and what they are planned for.
+    PlanContext plan() const;
     const Program& body(Phase phase) { return programs_.body(plan(), phase); }
     const Program& tail(const TailKey& key) { return programs_.tail(plan(), key); }
     // Whether some adapter changes the logits' layer: without one, tails are those without adapters.
@@ -35,7 +36,6 @@ class Adapters {
 
   private:
     bool has(std::uint32_t number) const { return slots_ && slots_->has(number); }
-    PlanContext plan() const;
     // Makes room for what programs with adapters have besides those without.
     void reserve();
     void count_memory();

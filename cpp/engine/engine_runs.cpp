@@ -6,15 +6,16 @@
 
 namespace akunu {
 
-std::uint32_t Engine::run_fresh(std::span<const std::uint32_t> ids, std::uint32_t at_once, Segments segments,
-                                const Poll& poll, const std::function<void(std::uint32_t, std::uint32_t)>& done) {
+std::uint32_t Engine::run_fresh(std::span<const std::uint32_t> ids, AdapterChoice adapter, std::uint32_t at_once,
+                                Segments segments, const Poll& poll,
+                                const std::function<void(std::uint32_t, std::uint32_t)>& done) {
     const std::uint32_t slot = take_slot();
     struct Closer {
         Engine& e;
         std::uint32_t slot;
         ~Closer() { e.close(slot); }
     } const closer{*this, slot};
-    begin(slot, ids, {}, false);
+    begin(slot, ids, {}, false, {}, adapter);
     cancelled_ = false;
     check_weights();
     Sequence& s = sequences_[slot];
@@ -36,22 +37,25 @@ std::uint32_t Engine::run_fresh(std::span<const std::uint32_t> ids, std::uint32_
     return s.length;
 }
 
-std::uint32_t Engine::for_each_logits(std::span<const std::uint32_t> ids, const Poll& poll,
+std::uint32_t Engine::for_each_logits(std::span<const std::uint32_t> ids, AdapterChoice adapter, const Poll& poll,
                                       const std::function<void(std::size_t, std::span<const float>)>& row) {
+    adapters_.check(adapter);
     const std::uint32_t at_once = std::min(chunk_, kLogitsRows);
-    const Program* const segments[] = {&body(shared_.phase_for(at_once)),
-                                       &tail({.sampling = Sampling::kNone, .one_row = false})};
+    const bool adapted = adapter.number != 0;
+    const Program* const segments[] = {&body(shared_.phase_for(at_once), adapted),
+                                       &tail({.sampling = Sampling::kNone, .one_row = false}, adapted)};
     const std::size_t vocab = config_.vocab_size;
     std::vector<float> logits(at_once * vocab);
-    return run_fresh(ids, at_once, segments, poll, [&](std::uint32_t first, std::uint32_t n) {
+    return run_fresh(ids, adapter, at_once, segments, poll, [&](std::uint32_t first, std::uint32_t n) {
         device_->download(step_.logits, std::as_writable_bytes(std::span(logits).first(n * vocab)));
         for (std::size_t i = 0; i < n; ++i) row(first + i, std::span(logits).subspan(i * vocab, vocab));
     });
 }
 
-std::uint32_t Engine::add_input_squares(std::span<const std::uint32_t> ids, const Poll& poll, InputSquares& squares) {
+std::uint32_t Engine::add_input_squares(std::span<const std::uint32_t> ids, AdapterChoice adapter, const Poll& poll,
+                                        InputSquares& squares) {
     const Program* const segment = &squares.program();
-    return run_fresh(ids, chunk_, {&segment, 1}, poll, [&](std::uint32_t, std::uint32_t) { squares.add(); });
+    return run_fresh(ids, adapter, chunk_, {&segment, 1}, poll, [&](std::uint32_t, std::uint32_t) { squares.add(); });
 }
 
 bool Engine::run(std::span<const LogitsRequest> asked, const RunSinks& sinks, const Poll& poll) {

@@ -157,11 +157,11 @@ FileSource::FileSource(std::shared_ptr<const TensorFiles> files, const std::map<
             continue;
         }
         const TensorEntry& tensor = entry(ref.source);
-        if (!dtype_info(tensor.dtype).is_weight) {
+        const bool vector = ref.cols == 0, order = tensor.dtype == DType::I64 || tensor.dtype == DType::I32;
+        if (!dtype_info(tensor.dtype).is_weight && !(vector && order)) {
             throw UnsupportedError(called(tensor) + " has type '" + std::string(dtype_info(tensor.dtype).name) +
                                    "', which cannot be a weight; save it as F32, F16 or BF16");
         }
-        const bool vector = ref.cols == 0;
         const std::uint64_t stride = row_bytes(tensor.dtype, vector ? 1 : ref.cols);
         FileWeight weight{tensor.dtype, vector ? 1 : ref.rows, vector ? ref.rows : ref.cols, ref.add, {}};
         if (ref.turned) {

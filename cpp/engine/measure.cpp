@@ -8,13 +8,13 @@
 namespace akunu {
 
 std::uint32_t negative_log_likelihoods(Engine& engine, std::span<const std::uint32_t> ids, std::size_t first,
-                                       const Poll& poll, std::vector<float>& out) {
+                                       AdapterChoice adapter, const Poll& poll, std::vector<float>& out) {
     engine.check_ids(ids);
     if (first < 1 || first > ids.size()) {
         throw InvalidArgumentError("first is " + std::to_string(first) + ", expected 1.." + std::to_string(ids.size()));
     }
     out.resize(ids.size() - first);
-    return engine.for_each_logits(ids, poll, [&](std::size_t i, std::span<const float> row) {
+    return engine.for_each_logits(ids, adapter, poll, [&](std::size_t i, std::span<const float> row) {
         if (i + 1 < first || i + 1 >= ids.size()) return;
         double sum = 0;
         const float max = *std::ranges::max_element(row);

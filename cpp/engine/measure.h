@@ -10,6 +10,6 @@ namespace akunu {
 // -log p of ids[first], ids[first + 1], …, each given those before it, into `out`. Returns the positions run: less than
 // there are ids when `poll` ended it. Throws InvalidArgumentError unless 1 <= first <= ids.size().
 std::uint32_t negative_log_likelihoods(Engine& engine, std::span<const std::uint32_t> ids, std::size_t first,
-                                       const Poll& poll, std::vector<float>& out);
+                                       AdapterChoice adapter, const Poll& poll, std::vector<float>& out);
 
 }  // namespace akunu

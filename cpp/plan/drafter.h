@@ -11,6 +11,7 @@
 //
 // An Assistant (Gemma 4) is a small model of a size of its own, whose blocks read the keys and values of the model's:
 //   x = E·embedding(last token) + S·state before it
+// Its tokens may be in clusters: it looks only at those of the clusters whose centroids the last state is nearest to.
 // It keeps nothing. Whatever the draft, its query stays at the position of the sequence's last token, and sees what is
 // before that.
 #pragma once

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 
 #include "core/dequantize.h"
 #include "core/error.h"
@@ -124,6 +125,26 @@ Weight Loader::experts(const std::string& name, std::uint64_t count, std::uint64
     } else if (!w.mapped) {
         source_.done(name);
     }
+    return w;
+}
+
+Weight Loader::clusters(const std::string& name, std::span<const std::uint32_t> order, std::uint64_t count,
+                        std::uint64_t cols) {
+    HostTensor t = tensor(name, order.size(), cols);
+    std::vector<std::byte> moved[3];
+    std::span<const std::byte>* const planes[3] = {&t.bytes, &t.scales, &t.biases};
+    for (std::size_t i = 0; i < 3; ++i) {
+        const std::span<const std::byte> plane = *planes[i];
+        const std::size_t row = plane.size() / order.size();
+        moved[i].resize(plane.size());
+        for (std::size_t r = 0; row != 0 && r < order.size(); ++r) {
+            std::ranges::copy(plane.subspan(order[r] * row, row), moved[i].data() + r * row);
+        }
+        *planes[i] = moved[i];
+    }
+    t.mapping = {};
+    const Weight w = parted(t, count);
+    source_.done(name);
     return w;
 }
 
@@ -406,6 +427,30 @@ std::vector<float> Loader::values(const std::string& name, std::uint64_t n) {
     source_.done(name);
     loaded(t.bytes.size());
     return values;
+}
+
+std::vector<std::uint32_t> Loader::order(const std::string& name, std::uint64_t n) {
+    const HostTensor t = source_.get(name);
+    const std::size_t size = dtype_info(t.dtype).block_bytes;
+    std::vector<std::uint32_t> order(n);
+    if (!device_.traits().reads_weights) {
+        std::iota(order.begin(), order.end(), 0u);
+        return order;
+    }
+    std::vector<bool> there(n);
+    for (std::uint64_t i = 0; i < n; ++i) {
+        std::uint64_t value = 0;
+        std::memcpy(&value, t.bytes.data() + i * size, size);
+        if (value >= n || there[value]) {
+            throw ModelFileError("tensor '" + name + "' has " + std::to_string(value) + " at " + std::to_string(i) +
+                                 ", expected each number below " + std::to_string(n) + " once");
+        }
+        there[value] = true;
+        order[i] = static_cast<std::uint32_t>(value);
+    }
+    source_.done(name);
+    loaded(t.bytes.size());
+    return order;
 }
 
 Weight Loader::computed(std::span<const float> values, std::uint64_t rows, std::uint64_t cols) {

@@ -43,6 +43,9 @@ class Loader {
     Weight wide(const std::string& name, std::uint64_t rows, std::uint64_t cols);
     // The weights of experts [count, rows, cols].
     Weight experts(const std::string& name, std::uint64_t count, std::uint64_t rows, std::uint64_t cols);
+    // The weights of clusters [order.size() / of a cluster's rows, rows, cols]: rows of a weight in another order.
+    Weight clusters(const std::string& name, std::span<const std::uint32_t> order, std::uint64_t count,
+                    std::uint64_t cols);
     // The weights of heads, [count, rows, cols], each of which is multiplied with what is the head's own.
     Weight heads(const std::string& name, std::uint64_t count, std::uint64_t rows, std::uint64_t cols);
     // Two weights of a tensor that has keys and values of heads, [count, key_rows + value_rows, cols]: those that take
@@ -88,6 +91,8 @@ class Loader {
 
     // A vector's values, for the host.
     std::vector<float> values(const std::string& name, std::uint64_t n);
+    // The same of integers, each of which is less than n and once there.
+    std::vector<std::uint32_t> order(const std::string& name, std::uint64_t n);
     // Values that are in no file.
     Vector computed(std::span<const float> values) { return uploaded(std::as_bytes(values)); }
     Vector computed(std::span<const std::uint32_t> values) { return uploaded(std::as_bytes(values)); }

@@ -54,6 +54,7 @@ constexpr std::pair<Op, OpCode> kOpCodes[] = {
     {Op::kRoute, kOpRoute},
     {Op::kExpertsGateUp, kOpExpertsGateUp},
     {Op::kExpertsDown, kOpExpertsDown},
+    {Op::kClusterLogits, kOpClusterLogits},
     {Op::kInsertRows, kOpInsertRows},
     {Op::kAffine, kOpAffine},
     {Op::kLatentKv, kOpLatentKv},
@@ -130,8 +131,8 @@ void check_most(const DispatchCmd& c, const char* what, u32 n, u32 most) {
     if (n > most) refuse(c, std::to_string(n) + " " + what + "; at most " + std::to_string(most) + " are known");
 }
 
-void check_experts(const DispatchCmd& c, u32 experts, u32 chosen) {
-    check_most(c, "experts", experts, kMostExperts);
+void check_experts(const DispatchCmd& c, u32 experts, u32 chosen, u32 most = kMostExperts) {
+    check_most(c, "experts", experts, most);
     check_most(c, "experts of a row", chosen, kMostChosen);
 }
 
@@ -190,11 +191,11 @@ Command compiled(const DispatchCmd& c, const Geometry& geometry) {
         check_most(c, "elements of a state", c.params_as<SsmScanParams>().state_dim, 256);
     } else if (c.op == Op::kRoute) {
         const auto p = c.params_as<RouteParams>();
-        check_experts(c, p.experts, p.chosen);
+        check_experts(c, p.experts, p.chosen, p.has_choice_bias || p.groups ? kMostExperts : kMostClusters);
         check_most(c, "groups of experts", p.groups, 256);
     } else if (c.op == Op::kExpertsGateUp) {
         const auto p = c.params_as<ExpertsGateUpParams>();
-        check_experts(c, p.experts, p.chosen);
+        check_experts(c, p.experts, p.chosen, kMostClusters);
     } else if (c.op == Op::kExpertsDown) {
         const auto p = c.params_as<ExpertsDownParams>();
         check_experts(c, p.experts, p.chosen);

@@ -19,6 +19,8 @@ AKUNU_DEVICE float activate(u32 activation, float x) {
             return tanhf(x);
         case kActSigmoid:
             return reciprocal(1.0f + expf(-x));
+        case kActNone:
+            return x;
         case kActRelu2:
             return x > 0.0f ? x * x : 0.0f;
         default:

@@ -89,6 +89,7 @@ enum OpCode : u32 {
     kOpRoute,
     kOpExpertsGateUp,
     kOpExpertsDown,
+    kOpClusterLogits,
     kOpInsertRows,
     kOpAffine,
     kOpLatentKv,
@@ -249,8 +250,9 @@ constexpr u32 kMaxTickets = 512;
 // Counters of what else blocks share: that all have experts' results, heads of states. A sequence has one for each
 // head.
 constexpr u32 kMaxGroups = 1 << 16, kMostStateHeads = 128;
-// Experts of a layer, those of a row, and choices that are sorted at a time.
-constexpr u32 kMostExperts = 1024, kMostChosen = 32, kMostTileChoices = 8192;
+// Experts of a layer, or, where no row's sum is made of them, clusters; those of a row; and choices that are sorted at
+// a time.
+constexpr u32 kMostExperts = 1024, kMostClusters = 2 * kMostExperts, kMostChosen = 32, kMostTileChoices = 8192;
 
 // Mailbox words of eight bytes: a value, or two in F16, and the number of the command that wrote it, the producer. The
 // next command, the consumer, polls the words themselves until they carry that number. Commands use so many buffers in

@@ -305,6 +305,8 @@ template <u32 kReader>
 AKUNU_DEVICE_CALL void experts_gate_up(Block b) {
     using F = Format<kReader>;
     const auto& p = b.params<ExpertsGateUpParams>();
+    // Clusters, which rows seldom share.
+    if (p.experts > kMostExperts) return experts_gate_up_one<F>(b);
     if constexpr (F::kFloatBytes != 4) {  // inputs of F32 weights are F32, too
         if (p.rows > 1 && fill_large_tiles(p.rows, p.chosen, p.experts)) {
             return experts_gate_up_tiles<F, LargeExpertTile>(b);

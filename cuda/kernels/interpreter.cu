@@ -189,6 +189,7 @@ AKUNU_DEVICE void run_other(Block b) {
         OP(kOpSsmScan, ssm_scan)
         OP(kOpRoute, route)
         OP(kOpNormRoute, norm_route)
+        OP(kOpClusterLogits, cluster_logits)
         OP(kOpInsertRows, insert_rows)
         OP(kOpAffine, affine)
         OP(kOpAddRows, add_rows)

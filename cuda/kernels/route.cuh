@@ -1,4 +1,5 @@
-// The router of experts: which of them each row goes to, and with what weights.
+// The router of experts: which of them each row goes to, and with what weights. And logits of the clusters of tokens
+// that were chosen so.
 #pragma once
 
 #include "tokens.cuh"
@@ -6,7 +7,7 @@
 namespace akunu::cuda {
 
 constexpr u32 kMostGroups = 256;  // of experts
-constexpr u32 kRouteFloats = 2 * kMostExperts + kMostGroups;
+constexpr u32 kRouteFloats = kMostClusters + kMostGroups;
 
 // By a warp: of n scores those that rank below `limit`, the best one's rank.
 template <typename Score>
@@ -36,8 +37,9 @@ struct RouteBuffers {
 AKUNU_DEVICE void route_row(Block b, const RouteParams& p, const RouteBuffers& at) {
     static_assert(kWarps * kRouteFloats * sizeof(float) <= kOpBytes, "the ring begins behind it");
     float* gates = reinterpret_cast<float*>(b.shared()) + warp_id() * kRouteFloats;
-    float* scores = gates + kMostExperts;
-    float* sums = scores + kMostExperts;  // of groups
+    // Clusters' scores are their gates.
+    float* scores = p.has_choice_bias || p.groups != 0 ? gates + kMostExperts : gates;
+    float* sums = gates + kMostClusters;  // of groups
     const float none = bits_to_float(0xFF800000u);
     const u32 lane = lane_id();
     sync_warp();
@@ -55,7 +57,9 @@ AKUNU_DEVICE void route_row(Block b, const RouteParams& p, const RouteBuffers& a
     } else if (p.gating != kGateSoftmaxChosen) {  // known later, of which logits have the order
         for (u32 i = lane; i < p.experts; i += 32) gates[i] = gate_of(p.gating, gates[i]);
     }
-    for (u32 i = lane; i < p.experts; i += 32) scores[i] = p.has_choice_bias ? gates[i] + at.choice_bias[i] : gates[i];
+    for (u32 i = lane; scores != gates && i < p.experts; i += 32) {
+        scores[i] = p.has_choice_bias ? gates[i] + at.choice_bias[i] : gates[i];
+    }
     sync_warp();
     if (p.groups != 0) {
         // Of a group the sum of its best scores, best first; a lane takes a group.
@@ -176,6 +180,25 @@ AKUNU_DEVICE_CALL void norm_route(Block b) {
     }
     if (!comes_last(b.grid()->tickets[0], smaller(b.blocks(), results)) || warp_id() != 0) return;
     route_row(b, p.route, {logits, b.buffer<float>(6), b.buffer<float>(7), b.buffer<u32>(8), b.buffer<float>(9)});
+}
+
+// A block takes some of a row's tokens.
+AKUNU_DEVICE_CALL void cluster_logits(Block b) {
+    const auto& p = b.params<ClusterLogitsParams>();
+    const float* x = b.buffer<float>(0);
+    const u32 *ids = b.buffer<u32>(1), *order = b.buffer<u32>(2);
+    const u32 parts = (p.vocab + kClusterColumns - 1) / kClusterColumns;
+    for (u32 u = b.first(); u < p.rows * parts; u += b.blocks()) {
+        const u32 row = u / parts, first = u % parts * kClusterColumns, end = smaller(first + kClusterColumns, p.vocab);
+        float* y = b.buffer<float>(3) + u64(row) * p.vocab;
+        for (u32 i = first + thread_id(); i < end; i += kThreads) y[i] = bits_to_float(0xFF800000u);
+        sync_block();
+        for (u32 i = thread_id(); i < p.chosen * p.n; i += kThreads) {
+            const u32 choice = row * p.chosen + i / p.n;
+            const u32 token = order[u64(ids[choice]) * p.n + i % p.n];
+            if (token >= first && token < end) y[token] = x[u64(choice) * p.n + i % p.n];
+        }
+    }
 }
 
 }  // namespace akunu::cuda

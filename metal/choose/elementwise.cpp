@@ -120,13 +120,16 @@ std::optional<KernelChoice> choose_elementwise(const DispatchCmd& cmd, const Chi
         case Op::kRoute: {
             const auto p = cmd.params_as<RouteParams>();
             constexpr std::uint32_t kMostChosen = 32, kMostGroups = 256;
-            if (p.experts > kMostExperts || p.chosen > kMostChosen || p.groups > kMostGroups) return std::nullopt;
+            const std::uint32_t most = p.has_choice_bias || p.groups ? kMostExperts : 2 * kMostExperts;
+            if (p.experts > most || p.chosen > kMostChosen || p.groups > kMostGroups) return std::nullopt;
             Pass pass;
             pass.function = "route";
             pass.x.rows_per = 1;
             pass.threads.x = kSimdWidth;
             return KernelChoice{.passes = {pass}};
         }
+        case Op::kClusterLogits:
+            return by_state("cluster_logits", ceil_div(cmd.params_as<ClusterLogitsParams>().vocab, kClusterColumns));
         case Op::kRelativeAttention: {
             const auto p = cmd.params_as<RelativeAttentionParams>();
             if (p.head_dim > kMostRelativeHead) return std::nullopt;

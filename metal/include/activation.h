@@ -62,6 +62,8 @@ static inline float activate(uint activation, float x) {
             return metal::precise::tanh(metal::clamp(x, -20.0f, 20.0f));  // Apple's overflows
         case kActSigmoid:
             return sigmoid(x);
+        case kActNone:
+            return x;
         case kActRelu2:
             return metal::max(x, 0.0f) * metal::max(x, 0.0f);
         default:

@@ -636,12 +636,27 @@ class Engine:
 
         Fewer than `n` where the model keeps a state, of which there is a checkpoint before only.
         """
-    def logits(self, ids: Sequence[int] | npt.NDArray[np.uint32]) -> npt.NDArray[np.float32]:
+    def logits(
+        self,
+        ids: Sequence[int] | npt.NDArray[np.uint32],
+        adapter: int | None = None,
+        adapter_scale: float = 1.0,
+    ) -> npt.NDArray[np.float32]:
         """Logits [len(ids), vocab] of a fresh run, in a slot of its own."""
-    def nll(self, ids: Sequence[int] | npt.NDArray[np.uint32], first: int = 1) -> npt.NDArray[np.float32]:
+    def nll(
+        self,
+        ids: Sequence[int] | npt.NDArray[np.uint32],
+        first: int = 1,
+        adapter: int | None = None,
+        adapter_scale: float = 1.0,
+    ) -> npt.NDArray[np.float32]:
         """-log p(ids[i] | ids[:i]) for i in first..len(ids)-1, without keeping the logits."""
     def input_squares(
-        self, texts: Sequence[npt.NDArray[np.uint32]], progress: Callable[[int], None] | None = None
+        self,
+        sequences: Sequence[npt.NDArray[np.uint32]],
+        progress: Callable[[int], None] | None = None,
+        adapter: int | None = None,
+        adapter_scale: float = 1.0,
     ) -> dict[str, tuple[npt.NDArray[np.float64], npt.NDArray[np.float64] | None]]:
         """Per matmul of the layers, by its label, the sums over all tokens of its input's squares, [columns].
 

@@ -145,6 +145,7 @@ class FakeModel:
         *,
         context: int | None = None,
         stride: int | None = None,
+        adapter: str | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> float:
         self.options.append({"context": context, "stride": stride})

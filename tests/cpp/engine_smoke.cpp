@@ -115,7 +115,7 @@ void exercise(DType dtype, DType kv) {
         check(generate(other, prompt, 5, 1, greedy, false) == ids, "phases, chains and threads agree");
     }
     std::size_t rows = 0;
-    e.engine.for_each_logits(prompt_of(5, m.config.vocab_size), {}, [&](std::size_t, std::span<const float> row) {
+    e.engine.for_each_logits(prompt_of(5, m.config.vocab_size), {}, {}, [&](std::size_t, std::span<const float> row) {
         ++rows;
         for (const float v : row) check(std::isfinite(v), "logits are finite");
     });

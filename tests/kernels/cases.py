@@ -528,6 +528,10 @@ def _route() -> Iterator[Case]:
     yield case("route", rows=3, experts=64, chosen=6, groups=(8, 3, 1), renormalise=False)
     for chosen in (1, 7):
         yield case("route", rows=2, experts=128, chosen=chosen, ties=True)
+    # Clusters of tokens, which are chosen as experts are.
+    yield case("route", rows=3, experts=2048, chosen=32, gating="softmax_chosen", renormalise=False)
+    for rows, vocab, clusters, chosen in [(1, 299, 23, 6), (5, 9001, 9001, 1), (2, 24576, 2048, 32)]:
+        yield case("cluster_logits", rows=rows, vocab=vocab, clusters=clusters, chosen=chosen)
 
 
 def _experts() -> Iterator[Case]:
@@ -557,6 +561,10 @@ def _experts() -> Iterator[Case]:
                 "experts_gate_up", dtype=dtype, rows=rows, experts=5, chosen=3, n=96, k=256,
                 activation="relu2", gated=False,
             )  # fmt: skip
+    clusters = dict(experts=2048, chosen=32, n=13, k=64, activation="none", gated=False)
+    for dtype in ("f32", "f16", "q8_0"):
+        for rows in (1, 5):
+            yield case("experts_gate_up", dtype=dtype, rows=rows, **clusters)
     # Inputs that 256 does not divide.
     for dtype, k in [("q4_0", 2880), ("q5_1", 704), ("q8_0", 1408), ("iq4_nl", 1856), ("f16", 704)]:
         for rows in (1, 30):
@@ -742,6 +750,14 @@ def perf_cases() -> Iterator[Case]:
             yield case("attention", rows=128, position=3968, **common)
         for rows in (1, 5):
             yield case("cross_attention", rows=(rows,), keys=1500, shape=(8, 8, 64), kv=kv, split=rows == 1)
+    # A draft of Gemma 4's E2B: all tokens, and those of 32 clusters.
+    e2b, clusters = dict(rows=1, k=256), dict(experts=2048, chosen=32)
+    for dtype in ("f16", "q8_0"):
+        yield case("matmul", dtype=dtype, n=262144, **e2b)
+        yield case("experts_gate_up", dtype=dtype, n=128, activation="none", gated=False, **e2b, **clusters)
+    yield case("matmul", dtype="f32", n=2048, **e2b)
+    yield case("route", rows=1, gating="softmax_chosen", renormalise=False, **clusters)
+    yield case("cluster_logits", rows=1, vocab=262144, clusters=2048, chosen=32)
     # Gated delta nets: 0.8B's, and 4B's. One row of 20 sequences each, whose states no cache holds; a prompt.
     for value_heads in (16, 32):
         common = dict(heads=(16, value_heads), dims=(128, 128), formats=("q8",))

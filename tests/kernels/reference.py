@@ -42,7 +42,7 @@ def softcap(y: F64, cap: float) -> F64:
 
 
 def activation(x: F64, kind: str) -> F64:
-    """SiLU, GELU in its tanh form ("gelu") or its own, tanh, ReLU, its square, a sigmoid."""
+    """SiLU, GELU in its tanh form ("gelu") or its own, tanh, ReLU, its square, a sigmoid, or x itself."""
     if kind == "silu":
         return x / (1 + np.exp(-x))
     if kind == "gelu_erf":
@@ -53,6 +53,8 @@ def activation(x: F64, kind: str) -> F64:
         return np.maximum(x, 0)
     if kind == "relu2":
         return np.maximum(x, 0) ** 2
+    if kind == "none":
+        return x
     if kind == "sigmoid":
         return 1 / (1 + np.exp(-x))
     return 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))

@@ -14,6 +14,7 @@ import pytest
 from akunu import _core
 from akunu.loading import load as loading
 from missing import missing
+from models import test_assistant, test_draft_head
 
 
 def has_metal() -> bool:
@@ -53,6 +54,8 @@ def metal_engines() -> Iterator[None]:
         patch.setattr("models.test_layers.DEVICE", "metal")
         patch.setattr("models.test_workspace.DEVICE", "metal")
         patch.setattr("models.test_qwen35.DEVICE", "metal")
+        patch.setitem(test_assistant.SETTINGS, "device", "metal")
+        patch.setitem(test_draft_head.SETTINGS, "device", "metal")
         patch.setattr("sampling.engines.DEVICE", "metal")
         patch.setattr("speech.test_engine.DEVICE", "metal")
         patch.setattr("vision.test_towers.DEVICE", "metal")

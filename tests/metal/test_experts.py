@@ -122,7 +122,7 @@ class ExpertsLab:
             kernel("elementwise/experts", f"{op}_sum", (-(-int(p["n"]) // 64), int(p["rows"])), 64, {})
 
 
-CASES = [c for c in EXPERT_CHECKS if c.builder != "route" and c.runs_on("metal")]
+CASES = [c for c in EXPERT_CHECKS if c.builder not in ("route", "cluster_logits") and c.runs_on("metal")]
 SOME = ("f32", "f16", "bf16", "q4_0", "q4_k", "mxfp4", "mlx_q4_g64_bf16", "mlx_q3_g32_f32")
 FEW = [c for c in CASES if c.get("dtype") in SOME and c.get("rows") <= 7]
 

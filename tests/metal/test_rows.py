@@ -85,6 +85,8 @@ class RowsLab:
             file, groups = "mamba", (int(p["groups"]), rows)
         elif op == "route":
             file, threads = "route", 32
+        elif op == "cluster_logits":
+            file, groups = "route", (-(-int(p["vocab"]) // 4096), rows)
         elif op in ("add_rows", "sparsify"):
             file, threads = "streams", min(512, -(-int(p["dim" if op == "add_rows" else "n"]) // 128) * 32)
         elif op == "lora_a":
@@ -126,7 +128,7 @@ class RowsLab:
 
 OPS = ("layer_norm", "embed_position", "pool", "gate_act", "relative_attention")
 CASES = [*(c for c in ENCODER_CHECKS if c.builder in OPS), *RECURRENCE_CHECKS]
-CASES += [c for c in EXPERT_CHECKS if c.builder == "route"]
+CASES += [c for c in EXPERT_CHECKS if c.builder in ("route", "cluster_logits")]
 CASES += [
     c
     for c in CHECKS
@@ -176,6 +178,7 @@ SMALL = [
     case("lora", ranks=(7, 3), rows=(1, -1, 0), n=33, k=37),
     case("lora", ranks=(18,), rows=(0, 0), n=36, k=40, half=True, stride=37),
     case("all_reduce", rows=3, dim=33, accumulate=True, stride=40),
+    case("cluster_logits", rows=3, vocab=4103, clusters=11, chosen=5),
 ]
 
 
@@ -269,6 +272,8 @@ MUTATIONS = {
     "a column of B": ("lora", "ulong(i) * p.n", "ulong(i) * p.k", SMALL[18]),
     "a row of y": ("lora", "* p.y_stride + column", "* p.n + column", SMALL[18]),
     "what is added to": ("streams", "p.accumulate ? out + in : in", "in", SMALL[19]),
+    "a range's first token": ("route", "token >= first &&", "token > first &&", SMALL[20]),
+    "another row's clusters": ("route", "at.y * p.chosen + i / p.n", "i / p.n", SMALL[20]),
     "activation": ("activations", "p.gated ? up[i] : 1.0f", "up[i]", SMALL[5]),
 }
 

@@ -31,14 +31,14 @@ Array = npt.NDArray[np.float32]
 
 @dataclass(frozen=True)
 class Assistant:
-    """An assistant of the family of that name; `clusters`: it has ordered embeddings, too."""
+    """An assistant of the family of that name; `clusters`: of its tokens, and those that a draft looks at."""
 
     name: str
     target: str
     seed: int
     heads: int
     windowed: tuple[bool, ...]
-    clusters: bool = False
+    clusters: tuple[int, int] = (0, 0)
 
     @property
     def family(self) -> families.Family:
@@ -53,8 +53,9 @@ class Assistant:
 ALL = {
     row.name: row
     for row in (
-        Assistant("gemma4_e_assistant", "gemma4_e", 71, 4, (True, True, True, False), clusters=True),
+        Assistant("gemma4_e_assistant", "gemma4_e", 71, 4, (True, True, True, False)),
         Assistant("gemma4_assistant", "gemma4", 72, 8, (True, True, False)),
+        Assistant("gemma4_e_ordered", "gemma4_e", 73, 4, (True, True, False), clusters=(23, 6)),
     )
 }
 
@@ -83,7 +84,9 @@ def config(row: Assistant) -> dict[str, Any]:
         "model_type": "gemma4_assistant",
         "architectures": ["Gemma4AssistantForCausalLM"],
         "backbone_hidden_size": target["hidden_size"],
-        "use_ordered_embeddings": False,
+        "use_ordered_embeddings": row.clusters[0] > 0,
+        "num_centroids": row.clusters[0],
+        "centroid_intermediate_top_k": row.clusters[1],
         "text_config": text,
     }
 
@@ -116,16 +119,23 @@ def weights(row: Assistant) -> dict[str, Array]:
                 "mlp.down_proj.weight": [DIM, FFN],
             }.items()
         }
+    if row.clusters[0]:
+        shapes["masked_embedding.centroids.weight"] = [row.clusters[0], DIM]
     return families.made(families.Family(row.name, row.seed, "gemma4", "Gemma4", target), shapes)
+
+
+def order(row: Assistant) -> npt.NDArray[np.int64]:
+    """The tokens of the first cluster, the second one, …."""
+    return np.random.default_rng(row.seed).permutation(row.family.vocab_size)
 
 
 def write_folder(row: Assistant, folder: Path, **settings: object) -> Path:
     """Write it as Transformers does, with other settings if there are such."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "config.json").write_text(json.dumps(config(row) | settings))
-    arrays = dict(weights(row))
-    if row.clusters:
-        arrays["masked_embedding.centroids.weight"] = np.ones((8, DIM), np.float32)
+    arrays: dict[str, Any] = dict(weights(row))
+    if row.clusters[0]:
+        arrays["masked_embedding.token_ordering"] = order(row)
     write_tensors(folder / "model.safetensors", arrays, "F32")
     return folder
 
@@ -135,6 +145,7 @@ _NAMES = {
     "model.norm": "output_norm",
     "pre_projection": "nextn.pre_projection",
     "post_projection": "nextn.post_projection",
+    "masked_embedding.centroids": "masked_embd_centroids",
     "input_layernorm": "attn_norm",
     "post_attention_layernorm": "post_attention_norm",
     "pre_feedforward_layernorm": "ffn_norm",
@@ -180,8 +191,6 @@ def write_gguf(row: Assistant, path: Path, dtype: str = "F32", **other: object) 
         stem, dot, end = name.rpartition(".")
         tensors[layer + (_NAMES[stem] + dot + end if stem in _NAMES else _NAMES[name])] = array
     tensors["rope_freqs.weight"] = np.ones(int(target["global_head_dim"]) // 2, np.float32)
-    if row.clusters:
-        tensors["masked_embd_centroids.weight"] = np.ones((8, DIM), np.float32)
     convert.add_tensors(writer, tensors, dtype)
     convert.finish(writer)
     return path

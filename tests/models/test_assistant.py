@@ -5,6 +5,7 @@ The reference is Transformers' `Gemma4AssistantForCausalLM`, whose drafts `tests
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import json
 import os
@@ -56,7 +57,7 @@ def gguf_files(row: assistants.Assistant, folder: Path, dtype: str = "F32") -> t
 
 
 def folder_files(row: assistants.Assistant, folder: Path) -> tuple[Any, ModelSpec]:
-    paths = [folder / row.target, folder / f"{row.target}-assistant"]
+    paths = [folder / row.target, folder / row.name]
     families.write_folder(row.family, paths[0])
     assistants.write_folder(row, paths[1])
     configs = [json.loads((path / "config.json").read_text()) for path in paths]
@@ -77,8 +78,16 @@ def opened(row: assistants.Assistant, folder: Path, **options: Any) -> _core.Eng
 # -- what it computes ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("made", [gguf_files, folder_files])
-@pytest.mark.parametrize("name", assistants.ALL)
+#: A GGUF file has no clusters.
+MADE = [
+    (name, made)
+    for name, row in assistants.ALL.items()
+    for made in (gguf_files, folder_files)
+    if made is folder_files or not row.clusters[0]
+]
+
+
+@pytest.mark.parametrize(("name", "made"), MADE)
 def test_it_drafts_what_transformers_does(name: str, made: Made, folder: Path) -> None:
     """Behind each token of a sequence that is longer than the window, however many of them were drafts."""
     row = assistants.ALL[name]
@@ -103,9 +112,75 @@ def test_it_drafts_what_transformers_does(name: str, made: Made, folder: Path) -
     assert compared > 50
 
 
+def test_a_draft_of_clusters_looks_at_their_tokens_alone(folder: Path) -> None:
+    """Where all clusters are used, and in a GGUF file, it is what all tokens' logits say."""
+    row = assistants.ALL["gemma4_e_ordered"]
+    all_used = dataclasses.replace(row, name="gemma4_e_all", clusters=(row.clusters[0], row.clusters[0]))
+    ids = tiny.golden(row.target).prompt
+
+    def drafts(files: Any, spec: ModelSpec) -> list[list[int]]:
+        engine, found = _core.Engine(files, spec, **SETTINGS), list[list[int]]()
+        slot = engine.open()
+        read(engine, slot, ids)
+        for _ in range(8):
+            step(engine, slot, [], 3)
+            assert engine.reserve(slot, 1, 1, 3)
+            found += engine.draft([(slot, 3)])[0]
+        return found
+
+    whole = drafts(*gguf_files(row, folder))
+    assert drafts(*folder_files(all_used, folder)) == whole != drafts(*folder_files(row, folder))
+
+
+def test_drafts_of_clusters_of_many_sequences_are_those_of_each_alone(folder: Path) -> None:
+    row = assistants.ALL["gemma4_e_ordered"]
+    files, spec = folder_files(row, folder)
+    rng = np.random.default_rng(1)
+    texts = [rng.integers(3, row.family.vocab_size, n).tolist() for n in (33, 64, 5, 90)]
+    check_drafts_of_many(lambda **options: _core.Engine(files, spec, **SETTINGS | options), texts)
+
+
+@pytest.mark.parametrize(
+    ("settings", "order", "said"),
+    [
+        (
+            {"num_centroids": 20},
+            None,
+            "found 20, of which 6 are used, expected a divisor of 299",
+        ),
+        ({"centroid_intermediate_top_k": 24}, None, "of which 24 are used"),
+        ({}, np.zeros(299, np.int64), "token_order' has 0 at 1, expected each number below 299 once"),
+        ({}, np.full(299, -1), "expected each number below 299 once"),
+        ({}, np.arange(298), "token_ordering: found shape"),
+        ({}, np.arange(299, dtype=np.uint8), "token_ordering: found type u8, expected i64 or i32"),
+    ],
+)
+def test_clusters_that_are_none_are_refused(
+    settings: dict[str, int], order: Any, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = assistants.ALL["gemma4_e_ordered"]
+    path = families.write_folder(row.family, tmp_path / "gemma")
+    if order is not None:
+        monkeypatch.setattr(assistants, "order", lambda _: order)
+    small = assistants.write_folder(row, tmp_path / "small", **settings)
+    with pytest.raises(akunu.AkunuError, match=said):
+        load(path, draft=small)
+
+
+def test_of_more_clusters_than_kernels_know_all_tokens_are_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("akunu.describe.assistant._MOST_CLUSTERS", (16, 32))
+    with pytest.warns(RuntimeWarning, match="num_centroids: found 23, .* so drafts look at all tokens"):
+        _, spec = folder_files(assistants.ALL["gemma4_e_ordered"], tmp_path)
+    assert spec.config.drafter is not None
+    assert spec.config.drafter.clusters == 0
+
+
+@pytest.mark.parametrize("made", [gguf_files, folder_files])
 @pytest.mark.parametrize("device", ["plan:M4 Max", "plan:H100"])
-def test_gpus_have_kernels_for_all_that_drafts(device: str, folder: Path) -> None:
-    files, spec = gguf_files(assistants.ALL["gemma4_e_assistant"], folder)
+def test_gpus_have_kernels_for_all_that_drafts(device: str, made: Made, folder: Path) -> None:
+    files, spec = made(assistants.ALL["gemma4_e_ordered"], folder)
     engine = _core.Engine(files, spec, device=device, context=CONTEXT)
     labels = [command["label"] for command in engine.plan("decode", 1, 5)]
     assert "draft_state" not in labels  # a step keeps nothing for it
@@ -230,5 +305,7 @@ def test_it_is_expected_to_cost_what_its_layers_do() -> None:
         config: Any = SimpleNamespace(dim=1536, vocab_size=1 << 18, n_layers=35, drafter=draft)
         return share_of_head(config)
 
-    assistant = SimpleNamespace(dim=256, blocks=[None] * 8)
+    assistant = SimpleNamespace(dim=256, blocks=[None] * 8, clusters=0)
+    clusters = SimpleNamespace(dim=256, blocks=[None] * 8, clusters=2048, clusters_used=32)
     assert share(assistant) < share(None) / 4
+    assert share(clusters) < share(assistant) / 8

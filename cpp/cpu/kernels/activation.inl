@@ -48,6 +48,8 @@ static inline void with_activation(u32 activation, F&& f) {
                 const vf positive = max_(x, zero());
                 return positive * positive;
             });
+        case kActNone:
+            return f([](vf x) { return x; });
         case kActSigmoid:
             return f([](vf x) { return sigmoid(x); });
         default:

@@ -113,6 +113,8 @@ Kernel find_kernel(const DispatchCmd& cmd) {
             return ssm_scan;
         case Op::kRoute:
             return route;
+        case Op::kClusterLogits:
+            return cluster_logits;
         case Op::kInsertRows:
             return insert_rows;
         case Op::kAffine:

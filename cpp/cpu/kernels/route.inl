@@ -1,4 +1,5 @@
-// The router of experts: which of them each row goes to, and with what weights.
+// The router of experts: which of them each row goes to, and with what weights. And logits of the clusters of tokens
+// that were chosen so.
 
 namespace akunu::cpu::AKUNU_ISA {
 
@@ -95,6 +96,24 @@ static void route(const DispatchCmd& cmd, const std::byte* params, const Worker&
     while (rows.next()) {
         for (std::uint64_t r = rows.begin; r < rows.end; ++r) {
             route_row(p, logits + r * p.experts, choice_bias, own, ids + r * p.chosen, weights + r * p.chosen);
+        }
+    }
+}
+
+static void cluster_logits(const DispatchCmd& cmd, const std::byte* params, const Worker& worker) {
+    const auto& p = params_as<ClusterLogitsParams>(params);
+    const auto* x = cmd.buffers[0].as<float>();
+    const auto *ids = cmd.buffers[1].as<u32>(), *order = cmd.buffers[2].as<u32>();
+    auto* y = cmd.buffers[3].as<float>();
+    auto rows = worker.claim(p.rows, 4 * std::uint64_t{p.vocab});
+    while (rows.next()) {
+        for (std::uint64_t r = rows.begin; r < rows.end; ++r) {
+            float* to = y + r * p.vocab;
+            std::fill_n(to, p.vocab, -std::numeric_limits<float>::infinity());
+            for (std::size_t c = r * p.chosen; c < (r + 1) * p.chosen; ++c) {
+                const u32* tokens = order + std::size_t{ids[c]} * p.n;
+                for (std::size_t i = 0; i < p.n; ++i) to[tokens[i]] = x[c * p.n + i];
+            }
         }
     }
 }

@@ -1,4 +1,4 @@
-// The router of experts: which of them each row goes to, and with what weights.
+// The router of experts: which of them each row goes to, and with what weights. And logits of the clusters of tokens that were chosen so.
 #include <metal_stdlib>
 using namespace metal;
 
@@ -35,7 +35,9 @@ kernel void route(
     constant RouteParams& p [[buffer(kParamsIndex)]],
     uint row [[threadgroup_position_in_grid]],
     uint lane [[thread_index_in_simdgroup]]) {
-    threadgroup float gates[kMostExperts], scores[kMostExperts], sums[kMostGroups];
+    threadgroup float gates[2 * kMostExperts], sums[kMostGroups];
+    // Clusters' scores are their gates.
+    threadgroup float* const scores = p.has_choice_bias != 0 || p.groups != 0 ? gates + kMostExperts : gates;
     logits += ulong(row) * p.experts;
     float top = -FLT_MAX, sum = 0.0f;
     if (p.gating == kGateSoftmax) {
@@ -99,4 +101,24 @@ kernel void route(
     if (!mine) return;
     ids[ulong(row) * p.chosen + lane] = id;
     weights[ulong(row) * p.chosen + lane] = weight * (p.has_expert_scale != 0 ? factor * expert_scale[id] : factor);
+}
+
+// A threadgroup takes some of a row's tokens.
+kernel void cluster_logits(device const float* x [[buffer(0)]],
+                           device const uint* ids [[buffer(1)]],
+                           device const uint* order [[buffer(2)]],
+                           device float* y [[buffer(3)]],
+                           constant ClusterLogitsParams& p [[buffer(kParamsIndex)]],
+                           uint2 at [[threadgroup_position_in_grid]],
+                           uint index [[thread_index_in_threadgroup]],
+                           uint threads [[threads_per_threadgroup]]) {
+    const uint first = at.x * kClusterColumns, end = min(first + kClusterColumns, p.vocab);
+    y += ulong(at.y) * p.vocab;
+    for (uint i = first + index; i < end; i += threads) y[i] = as_type<float>(kMinusInfinity);
+    threadgroup_barrier(mem_flags::mem_device);
+    for (uint i = index; i < p.chosen * p.n; i += threads) {
+        const uint choice = at.y * p.chosen + i / p.n;
+        const uint token = order[ulong(ids[choice]) * p.n + i % p.n];
+        if (token >= first && token < end) y[token] = x[ulong(choice) * p.n + i % p.n];
+    }
 }

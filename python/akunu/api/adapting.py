@@ -7,7 +7,7 @@ import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from akunu._core import Engine
 from akunu.base.arguments import FLOAT32_MAX, Limit, as_path
@@ -140,3 +140,10 @@ class Adapting:
             return None
         _, adapter = self._named(name)
         return adapter if scale is None else replace(adapter, scale=scale)
+
+    def _adapted(self, name: str | None, scale: float | None) -> dict[str, Any]:
+        """What the engine's own runs take of an adapter; to be asked in a turn, which none is removed in."""
+        if scale is not None:
+            scale = SCALE.check("adapter_scale", scale)
+        adapter = self._adapter(name, scale)
+        return {} if adapter is None else {"adapter": adapter.number, "adapter_scale": adapter.scale}

@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from akunu._core import Engine
+from akunu.api.adapting import Adapting
 from akunu.api.perplexity import WINDOW, perplexity
 from akunu.api.tokenizing import Tokenizing
 from akunu.base.arguments import Limit
@@ -24,10 +24,8 @@ _MOST_RUNS: Final = 1 << 20
 """Most runs of one table."""
 
 
-class Measuring(Tokenizing):
+class Measuring(Adapting, Tokenizing):
     """The measurements of a `Model`, each of which takes one turn between two steps of its generations."""
-
-    _engine: Engine
 
     @abstractmethod
     def _turn(self, tokens: int) -> AbstractContextManager[None]:
@@ -42,13 +40,21 @@ class Measuring(Tokenizing):
         ids = tokenizer.encode(text, add_special=False, parse_special=parse_special)
         return prefix, self._checked_ids(ids)
 
-    def logits(self, ids: Sequence[int] | npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.float32]:
+    def logits(
+        self,
+        ids: Sequence[int] | npt.NDArray[np.integer[Any]],
+        *,
+        adapter: str | None = None,
+        adapter_scale: float | None = None,
+    ) -> npt.NDArray[np.float32]:
         """Logits after each of `ids`, in a fresh run.
 
         Parameters
         ----------
         ids
             Token ids [n], at least one, at most the context.
+        adapter, adapter_scale
+            As `generate` has them.
 
         Returns
         -------
@@ -58,11 +64,11 @@ class Measuring(Tokenizing):
         Raises
         ------
         InvalidArgumentError, ContextLengthError
-            For ids that are not in the vocabulary, or too many.
+            For ids that are not in the vocabulary, or too many, or an adapter that is not there.
         """
         checked = self._prompt_ids(self._checked_ids(ids))
         with self._turn(len(checked)):
-            return self._engine.logits(checked)
+            return self._engine.logits(checked, **self._adapted(adapter, adapter_scale))
 
     def profile(self, *, position: int = 0, repeats: int = 16) -> list[dict[str, Any]]:
         """Run the dispatch table of one token, between two steps of what else runs, and time its commands.
@@ -90,6 +96,8 @@ class Measuring(Tokenizing):
         *,
         context: int | None = None,
         stride: int | None = None,
+        adapter: str | None = None,
+        adapter_scale: float | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> float:
         """Return how surprised the model is by a text: exp of the mean negative log-likelihood of its tokens.
@@ -110,6 +118,8 @@ class Measuring(Tokenizing):
             Tokens in a window; None: 512, or the model's context if that is less.
         stride
             Tokens by which a sliding window moves, less than are in it; None: windows side by side.
+        adapter, adapter_scale
+            As `generate` has them.
         progress
             Called as `progress(tokens_scored, tokens)` after each window.
 
@@ -121,7 +131,8 @@ class Measuring(Tokenizing):
         Raises
         ------
         InvalidArgumentError
-            The text or a window has no token that can be scored, or a size is out of range.
+            The text or a window has no token that can be scored, a size is out of range, or there is no such
+            adapter.
         """
         prefix, ids = self._text_ids(text)
         check_callback(progress)
@@ -131,11 +142,13 @@ class Measuring(Tokenizing):
             else Limit(int, 2, self.context).check("context", context)
         )
 
-        def nll(window: npt.NDArray[np.uint32], first: int) -> npt.NDArray[np.float32]:
-            check()  # a signal between two windows has ended neither
-            return self._engine.nll(window, first)
-
         with self._turn(size):
+            adapted = self._adapted(adapter, adapter_scale)
+
+            def nll(window: npt.NDArray[np.uint32], first: int) -> npt.NDArray[np.float32]:
+                check()  # a signal between two windows has ended neither
+                return self._engine.nll(window, first, **adapted)
+
             return perplexity(
                 nll,
                 ids,
@@ -151,6 +164,8 @@ class Measuring(Tokenizing):
         *,
         name: str = "text",
         parse_special: bool = False,
+        adapter: str | None = None,
+        adapter_scale: float | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> ImportanceMatrix:
         """Measure how much an error in each column of the weights counts, for `akunu.convert`.
@@ -166,6 +181,8 @@ class Measuring(Tokenizing):
             What a file says of where it is from.
         parse_special
             The text has special tokens, such as conversations in the form of the model's chat template.
+        adapter, adapter_scale
+            As `generate` has them: the matrix is for a model into which the adapter is merged.
         progress
             Called as `progress(windows_done, windows)`.
 
@@ -179,7 +196,7 @@ class Measuring(Tokenizing):
         UnsupportedError
             The model is on an Apple GPU.
         InvalidArgumentError
-            `progress` is no function, or the text has no tokens.
+            `progress` is no function, the text has no tokens, or there is no such adapter.
         """
         from akunu.files import importance
 
@@ -194,6 +211,6 @@ class Measuring(Tokenizing):
                 progress(done, len(windows))
 
         with self._turn(window):
-            squares = self._engine.input_squares(windows, report)
+            squares = self._engine.input_squares(windows, report, **self._adapted(adapter, adapter_scale))
         tokens = sum(len(one) for one in windows)
         return importance.from_squares(squares, self.config, tokens, window=window, texts=(name,))

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from akunu._core import PAGE, Engine
-from akunu.api.adapting import SCALE, AdapterInfo, Adapting
+from akunu.api.adapting import SCALE, AdapterInfo
 from akunu.api.chatting import Chatting
 from akunu.api.generation import Generation
 from akunu.api.measuring import Measuring
@@ -58,7 +58,7 @@ MAX_GENERATIONS: Final = 256
 _TEMPLATE_KEY: Final = "tokenizer.chat_template"
 
 
-class Model(Chatting, Measuring, Adapting):
+class Model(Chatting, Measuring):
     """A model, as `akunu.load` returns it.
 
     Methods may be called from any thread. Generations run together, up to `parallel` of them in each step;

@@ -29,6 +29,7 @@ __all__ = [
     "load_model",
     "loading_options",
     "model_options",
+    "only_adapter",
     "refuse_others",
     "refuse_unused",
     "threads_option",
@@ -85,6 +86,14 @@ def _adapters(given_ones: Sequence[str]) -> dict[str, str]:
             )
         found[name] = path
     return found
+
+
+def only_adapter(values: dict[str, Any]) -> str | None:
+    """Return the name of the one adapter that a command's values have, if any."""
+    adapters = _adapters(values.get("adapter", ()))
+    if len(adapters) > 1:
+        raise click.BadParameter("an output has one adapter at most", param_hint="--adapter")
+    return next(iter(adapters), None)
 
 
 def writing_options(function: F) -> F:
@@ -389,10 +398,7 @@ def generation_arguments(values: dict[str, Any]) -> dict[str, Any]:
     found["stop"] = [_unescaped(text) for text in values.pop("stop")] or None
     breakers = [_unescaped(text) for text in values.pop("dry_sequence_breakers")]
     found["dry_sequence_breakers"] = ([] if breakers == ["none"] else breakers) if breakers else None
-    if adapters := _adapters(values.get("adapter", ())):
-        if len(adapters) > 1:
-            raise click.BadParameter("an output has one adapter at most", param_hint="--adapter")
-        (found["adapter"],) = adapters
+    found["adapter"] = only_adapter(values)
     found = {name: value for name, value in found.items() if value is not None}
     resolve(found, Sampling(), _ANY_VOCABULARY)
     return found

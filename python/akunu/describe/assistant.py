@@ -6,6 +6,7 @@ Facts: Transformers' `gemma4_assistant`, llama.cpp's `gemma4-assistant`.
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
@@ -20,7 +21,14 @@ from akunu.describe.hf_numbers import HfNumbers
 from akunu.describe.known_missing import ASSISTANTS
 from akunu.describe.layer_rules import GLOBAL, matrix
 from akunu.describe.quantized import join_planes, with_planes
-from akunu.describe.tensor_map import LayerTensors, TensorInfo, TensorRef, by_name, map_tensors
+from akunu.describe.tensor_map import (
+    LayerTensors,
+    TensorInfo,
+    TensorRef,
+    by_name,
+    check_shape,
+    map_tensors,
+)
 from akunu.describe.tensor_rules import TensorRule
 
 __all__ = ["ASSISTANT_TENSORS", "with_gguf_assistant", "with_hf_assistant"]
@@ -34,7 +42,14 @@ _JOINED: Final = (
     matrix("nextn.pre_projection.weight", "pre_projection.weight", "joined", "dim", "two_model_dims"),
     matrix("nextn.post_projection.weight", "post_projection.weight", "next_state", "model_dim", "dim"),
 )
-# By these the smaller ones choose among the tokens of some clusters, which is faster; all are never worse.
+_OUTER: Final = (
+    "backbone_hidden_size", "use_ordered_embeddings", "num_centroids", "centroid_intermediate_top_k",
+)  # fmt: skip
+_CENTROIDS: Final = "masked_embedding.centroids.weight"
+_ORDER: Final = "masked_embedding.token_ordering"
+_MOST_CLUSTERS: Final = (2048, 32)
+"""Kernels choose among the first number of clusters, at most the second."""
+# A GGUF file does not say how many clusters a draft looks at; to look at all tokens is slower, not worse.
 _IGNORED: Final = ("rope_freqs.weight", "masked_embd*", "masked_embedding.*", "lm_head.weight")
 
 
@@ -53,7 +68,7 @@ def with_hf_assistant(
     text = config.get("text_config")
     if not isinstance(text, Mapping):
         raise ModelFileError(f"config.json: text_config: found {shown(text)}, expected an object")
-    outer = {key: config[key] for key in ("backbone_hidden_size",) if key in config}
+    outer = {key: config[key] for key in _OUTER if key in config}
     numbers = HfNumbers({**text, **outer}, _DEFAULTS, ASSISTANTS[1])
     found = join_planes(config, by_name(tensors))
 
@@ -98,11 +113,25 @@ def _with_assistant(
             "ffn_dim": ffn_dim[n],
         }
         layers.append(LayerTensors(of_layer, sizes))
+    clusters, used = _clusters(numbers, vocab_size)
     sizes = {
         "dim": dim, "vocab_size": vocab_size, "model_dim": model_dim, "two_model_dims": 2 * model_dim,
+        "clusters": clusters,
     }  # fmt: skip
+    if clusters:
+        rules = (*rules, matrix(_CENTROIDS, _CENTROIDS, "centroids", "clusters", "dim"))
     refs = map_tensors(rules, tensors, sizes, layers, owner="Gemma 4 assistant", ignored=_IGNORED)
-    head = DraftHead(_PREFIX, tuple(blocks), normed_state=True, dim=dim, norm_eps=numbers.real("norm_eps"))
+    if clusters:
+        refs["token_order"] = _order(tensors, vocab_size)
+    head = DraftHead(
+        _PREFIX,
+        tuple(blocks),
+        normed_state=True,
+        dim=dim,
+        norm_eps=numbers.real("norm_eps"),
+        clusters=clusters,
+        clusters_used=used,
+    )
     return ModelSpec(
         dataclasses.replace(config, drafter=head),
         {
@@ -110,6 +139,39 @@ def _with_assistant(
             **{_PREFIX + name: _beside(ref) for name, ref in with_planes(refs, tensors).items()},
         },
     )
+
+
+def _clusters(numbers: Numbers, vocab_size: int) -> tuple[int, int]:
+    """How many clusters the tokens have, and how many of them a draft looks at; zeros: at all tokens."""
+    if not numbers.get("use_ordered_embeddings"):
+        return 0, 0
+    count, used = numbers.integer("clusters"), numbers.integer("clusters_used")
+    if vocab_size % count or used > count:
+        raise ModelFileError(
+            f"{numbers.name('clusters')}: found {count}, of which {used} are used, expected a divisor of "
+            f"{vocab_size} tokens and no more than itself"
+        )
+    most, most_used = _MOST_CLUSTERS
+    if count > most or used > most_used:
+        warnings.warn(
+            f"{numbers.name('clusters')}: found {count}, of which {used} are used; kernels know up to {most} "
+            f"and {most_used}, so drafts look at all tokens, which takes longer",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+        return 0, 0
+    return count, used
+
+
+def _order(tensors: Mapping[str, TensorInfo], vocab_size: int) -> TensorRef:
+    """Where the numbers of tokens are, cluster by cluster."""
+    tensor = tensors.get(_ORDER)
+    if tensor is None:
+        raise ModelFileError(f"tensor {_ORDER} is missing; it is needed")
+    check_shape(tensor, (vocab_size,), vector=False)
+    if tensor.dtype not in ("i64", "i32"):
+        raise UnsupportedError(f"tensor {_ORDER}: found type {tensor.dtype}, expected i64 or i32")
+    return TensorRef(_ORDER, 0, vocab_size, 0)
 
 
 def _beside(ref: TensorRef) -> TensorRef:

@@ -475,6 +475,9 @@ class DraftHead:
     dim, norm_eps
         The numbers of an assistant, which has its own; 0: the model's. Its tensors are `joined`,
         `output_norm`, `token_embedding`, `next_state`, and those of its blocks.
+    clusters, clusters_used
+        Of an assistant's tokens, and of them those that a draft looks at; 0: it looks at all tokens. Its
+        tensors are `centroids` and `token_order`, the tokens of the first cluster, the second one, …, too.
     """
 
     prefix: str
@@ -482,6 +485,8 @@ class DraftHead:
     normed_state: bool
     dim: int = 0
     norm_eps: float = 0.0
+    clusters: int = 0
+    clusters_used: int = 0
 
 
 def layer_blocks(

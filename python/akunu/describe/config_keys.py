@@ -57,6 +57,9 @@ CONFIG_KEYS: Final[Mapping[str, ConfigKey]] = MappingProxyType(
         "dim": ConfigKey(("embedding_length",), int, 1, 1 << 20, hf=("hidden_size", "n_embd")),
         # An assistant has that of the model that it drafts for.
         "model_dim": ConfigKey(("embedding_length_out",), int, 1, 1 << 20, hf=("backbone_hidden_size",)),
+        # Its tokens' clusters, and those that a draft looks at; no GGUF file has them.
+        "clusters": ConfigKey((), int, 1, 1 << 20, 2048, hf=("num_centroids",)),
+        "clusters_used": ConfigKey((), int, 1, 1 << 20, 32, hf=("centroid_intermediate_top_k",)),
         "n_heads": ConfigKey(
             ("attention.head_count",), int, 1, 1 << 14, hf=("num_attention_heads", "n_head")
         ),

@@ -32,6 +32,8 @@ def share_of_head(config: ModelConfig, rows: int | None = None) -> float:
     own = layer + outputs * config.dim
     if config.drafter is not None and config.drafter.dim:
         dim = config.drafter.dim
+        if clusters := config.drafter.clusters:
+            outputs = clusters + config.vocab_size * config.drafter.clusters_used // clusters
         own = len(config.drafter.blocks) // 2 * 12 * dim**2 + (outputs + 3 * config.dim) * dim
     return own / (config.n_layers * layer + output)
 

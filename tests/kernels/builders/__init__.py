@@ -8,7 +8,7 @@ from .attention import attention, copy_records, prepare_heads
 from .common import Traits
 from .delta_rule import delta_rule, short_conv
 from .encoder import embed_position, layer_norm, pool, relative_attention
-from .experts import experts_down, experts_gate_up, route
+from .experts import cluster_logits, experts_down, experts_gate_up, route
 from .latent import head_matmul, latent_attention
 from .lora import lora
 from .matmul import gate_up, matmul, norm_gate_up, norm_qkv
@@ -28,7 +28,7 @@ _ROWS = (
     add_rows, all_reduce, mix_streams, sparsify,
 )  # fmt: skip
 _RECURRENT = (recur, short_conv, delta_rule, ssm_scan, gated_norm)
-_EXPERTS = (route, experts_gate_up, experts_down)
+_EXPERTS = (route, experts_gate_up, experts_down, cluster_logits)
 _LATENT = (latent_attention, head_matmul)
 _ADAPTERS = (lora,)
 _ENCODER = (embed_position, layer_norm, pool, relative_attention)

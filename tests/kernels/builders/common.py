@@ -50,7 +50,7 @@ KV_NMSE = {"f32": EXACT_NMSE, "f16": 1e-7, "q8_0": 1e-5, "q4_0": 1e-3}
 STASH = 32
 
 STYLE = {"interleaved": 0, "half": 1}
-ACTIVATION = {"silu": 0, "gelu": 1, "gelu_erf": 2, "tanh": 3, "relu": 4, "sigmoid": 5, "relu2": 6}
+ACTIVATION = {"silu": 0, "gelu": 1, "gelu_erf": 2, "tanh": 3, "relu": 4, "sigmoid": 5, "relu2": 6, "none": 7}
 FORMAT = {"f32": 1, "q8": 2, "f16": 4}
 
 

@@ -1,4 +1,4 @@
-"""The router of experts, and products with the weights of the experts that it chose."""
+"""The router of experts, products with the weights of the experts that it chose, and logits of clusters."""
 
 from __future__ import annotations
 
@@ -245,3 +245,28 @@ def experts_down(
         p.expect("y", out.astype(np.float32))
     else:
         p.expect("y", out, _bound(dev, dtype, fmt, rows, k))
+
+
+def cluster_logits(
+    p: Problem, dev: Traits, rng: np.random.Generator, rows: int, vocab: int, clusters: int, chosen: int
+) -> None:
+    n = vocab // clusters
+    order = rng.permutation(vocab).astype(np.uint32)
+    x, ids = normal(rng, rows * chosen, n), _choices(rng, rows, clusters, chosen, "any")
+    p.run(
+        "cluster_logits",
+        p.input("x", x),
+        p.input("ids", ids),
+        p.input("order", order),
+        p.output("y", rows, vocab),
+        rows=rows,
+        vocab=vocab,
+        chosen=chosen,
+        n=n,
+    )
+    p.bytes = rows * (4.0 * vocab + 8 * chosen * n)
+    if p.checking:
+        y = np.full((rows, vocab), -np.inf, np.float32)
+        for r in range(rows):
+            y[r, order.reshape(clusters, n)[ids[r]].ravel()] = x[r * chosen : (r + 1) * chosen].ravel()
+        p.expect("y", y)

@@ -11,7 +11,13 @@ import click
 from akunu.cli.app import CONTEXT_SETTINGS, Command
 from akunu.cli.console import note
 from akunu.cli.files import read_text
-from akunu.cli.options import MODEL_HELP, device_options
+from akunu.cli.options import (
+    MODEL_HELP,
+    adapter_option,
+    device_options,
+    only_adapter,
+    writing_arguments,
+)
 from akunu.cli.values import MODEL, PathName
 
 __all__ = ["command"]
@@ -26,8 +32,17 @@ __all__ = ["command"]
     is_flag=True,
     help="Read the special tokens in TEXT as such, as conversations in the model's chat template have them.",
 )
+@adapter_option
 @device_options
-def command(model: str, text: Path, out: Path, parse_special: bool, device: str, threads: int | None) -> None:
+def command(
+    model: str,
+    text: Path,
+    out: Path,
+    parse_special: bool,
+    device: str,
+    threads: int | None,
+    **values: Any,
+) -> None:
     """Measure an importance matrix of MODEL over TEXT and write it to OUT.
 
     That is what convert --imatrix weighs errors with, and llama.cpp's llama-quantize as well: OUT is a GGUF
@@ -46,15 +61,17 @@ def command(model: str, text: Path, out: Path, parse_special: bool, device: str,
     import akunu
     from akunu.base.progress import reporter
 
+    adapter = only_adapter(values)
     content = read_text(text)
     start = time.perf_counter()
     options: dict[str, Any] = {"device": device, "parallel": 1, "threads": threads}
+    options |= writing_arguments(values)
     with (
         akunu.load(model, **options) as loaded,
         reporter(True, "Measuring", unit="count") as report,
     ):
         matrix = loaded.importance_matrix(
-            content, name=text.name, parse_special=parse_special, progress=report
+            content, name=text.name, parse_special=parse_special, adapter=adapter, progress=report
         )
     matrix.write(out)
     tokens = max(matrix.tokens.values())

@@ -12,7 +12,7 @@ import click
 from akunu.cli.app import CONTEXT_SETTINGS, Command
 from akunu.cli.console import note, rate_text
 from akunu.cli.files import read_named
-from akunu.cli.options import MODEL_HELP, load_model, loading_options
+from akunu.cli.options import MODEL_HELP, adapter_option, load_model, loading_options, only_adapter
 from akunu.cli.values import MODEL, Integer, PathName
 
 __all__ = ["command"]
@@ -35,6 +35,7 @@ __all__ = ["command"]
 )
 @click.option("--limit", type=Integer(min=1), metavar="CHARS", help="Read only the first CHARS characters.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@adapter_option
 @loading_options
 def command(
     model: str,
@@ -57,6 +58,7 @@ def command(
       akunu perplexity model.gguf book.txt
       akunu perplexity model.gguf book.txt --window 2048 --stride 512     each token once
     """
+    adapter = only_adapter(values)
     ((_, text),) = read_named([str(file)])
     if limit is not None:
         text = text[:limit]
@@ -71,7 +73,7 @@ def command(
         tokens = len(loaded.tokenize(text, add_special=False))
         start = time.perf_counter()
         with reporter(True, "Scoring", unit="count") as report:
-            value = loaded.perplexity(text, context=window, stride=stride, progress=report)
+            value = loaded.perplexity(text, context=window, stride=stride, adapter=adapter, progress=report)
         seconds = time.perf_counter() - start
     if as_json:
         click.echo(json.dumps({"perplexity": value, "tokens": tokens, "seconds": seconds}))
