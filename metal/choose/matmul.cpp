@@ -101,8 +101,8 @@ Pass matmul_pass(bool gate_up, DType weight, std::uint32_t rows, std::uint32_t n
 
 // kExpertsGateUp or kExpertsDown, of up to `rows` rows with `chosen` choices each. Results have the same bits whatever
 // the rows, so the geometry does not depend on them.
-KernelChoice experts_kernels(bool gate_up, DType weight, std::uint32_t rows, std::uint32_t chosen, std::uint32_t n,
-                             std::uint32_t k, const Chip& chip) {
+KernelChoice experts_kernels(bool gate_up, DType weight, std::uint32_t rows, std::uint32_t experts,
+                             std::uint32_t chosen, std::uint32_t n, std::uint32_t k, const Chip& chip) {
     constexpr std::uint32_t kSortThreads = 256, kSumThreads = 64;
     const std::string name = gate_up ? "experts_gate_up" : "experts_down";
     const std::uint32_t matrices = gate_up ? 2 : 1, side_by_side = gate_up ? chosen : 1;
@@ -111,7 +111,7 @@ KernelChoice experts_kernels(bool gate_up, DType weight, std::uint32_t rows, std
     const auto products = [&](const std::string& function) {
         return with_groups(gemv_pass(function.c_str(), weight, k, g, columns), weight);
     };
-    if (rows <= kMaxTokens) {
+    if (rows <= kMaxTokens || experts > kMostExperts) {  // rows seldom share clusters, which are that many
         Pass pass = products(name);
         pass.y = {.base = side_by_side, .rows_per = 1};
         return {.passes = {pass}};
@@ -185,11 +185,11 @@ std::optional<KernelChoice> choose_matmul(const DispatchCmd& cmd, const Chip& ch
         }
         case Op::kExpertsGateUp: {
             const auto p = cmd.params_as<ExpertsGateUpParams>();
-            return experts_kernels(true, cmd.weight, p.rows, p.chosen, p.n, p.k, chip);
+            return experts_kernels(true, cmd.weight, p.rows, p.experts, p.chosen, p.n, p.k, chip);
         }
         case Op::kExpertsDown: {
             const auto p = cmd.params_as<ExpertsDownParams>();
-            return experts_kernels(false, cmd.weight, p.rows, p.chosen, p.n, p.k, chip);
+            return experts_kernels(false, cmd.weight, p.rows, p.experts, p.chosen, p.n, p.k, chip);
         }
         case Op::kHeadMatmul: {
             const auto p = cmd.params_as<HeadMatmulParams>();
