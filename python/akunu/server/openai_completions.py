@@ -222,7 +222,7 @@ async def _events(
     async with aclosing(steps):
         async for i, step in steps:
             found = None
-            more = step.piece.fields if isinstance(step.piece, Progress) else {}
+            more: dict[str, Any] = step.piece.fields if isinstance(step.piece, Progress) else {}
             if fields.timings_per_token and step.stats is not None:
                 more = {**more, "timings": timings(step.stats)}
             if fields.logprobs is not None and (step.piece is not None or step.echoed is not None):

@@ -22,7 +22,7 @@ class Progress(Piece):
 
     fields: dict[str, dict[str, int]]
 
-    def __new__(cls, total: int, cached: int, read: int, seconds: float) -> Self:  # type: ignore[override]
+    def __new__(cls, total: int, cached: int, read: int, seconds: float) -> Self:
         piece = super().__new__(cls, "")
         told = {"total": total, "cache": cached, "processed": read, "time_ms": round(seconds * 1000)}
         piece.fields = {"prompt_progress": told}
