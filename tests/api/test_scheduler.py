@@ -86,6 +86,9 @@ def test_a_short_prompt_does_not_wait_for_long_ones_of_another_owner(monkeypatch
     scheduler._planner._mixed, scheduler._planner._pace = 16, 16 / planning.CHAIN_SECONDS
     scheduler._planner._costs.measured(1, planning.CHAIN_SECONDS / 100)
     assert sum(part.rows for part in scheduler._planner.plan().parts) == 6 + planning.FOREIGN_ROWS
+    own = scheduler._planner._costs.expected(6, planning.CHAIN_SECONDS)
+    scheduler._planner._pace = 18.5 / own  # and only half of that
+    assert sum(part.rows for part in scheduler._planner.plan().parts) == 6 + 9
     for each in (short, other):
         scheduler.end(each, 0)
     parts = scheduler._planner.plan().parts
@@ -151,7 +154,7 @@ def test_a_prompt_runs_in_short_steps_while_another_owner_may_come_back() -> Non
     scheduler.end(short, 0)
     scheduler.submit(long)
     planner._mixed = 400
-    assert [part.rows for part in planner.plan().parts] == [100]
+    assert [part.rows for part in planner.plan().parts] == [50]
     planner._mixed = 64
     assert [part.rows for part in planner.plan().parts] == [planning.RECENT_ROWS]
     planner._seen["alice"] -= planning.RECENT_SECONDS  # nobody else was here for long

@@ -637,3 +637,45 @@ def test_a_name_as_the_hub_gives_it_to_other_programs(host):
         parse(f"{host}/user/repo-GGUF:latest") == parse(f"{host}/user/repo-GGUF") == HubName("user/repo-GGUF")
     )
     assert parse(f"{host}/user/repo@v1:Q8_0") == HubName("user/repo", "v1", "Q8_0")
+
+
+def test_a_search_asks_the_hub_once(monkeypatch):
+    from huggingface_hub import constants
+
+    from akunu.base.errors import AkunuError
+    from akunu.hub.download import search
+
+    asked, status = list[str](), 200
+    listed = [
+        {"id": "me/a-GGUF", "downloads": 7, "likes": 2, "lastModified": "2026-05-01T10:00:00.000Z"},
+        {"id": "me/b-GGUF"},
+    ]
+
+    class Handler(BaseHTTPRequestHandler):
+        def log_message(self, *_: object) -> None: ...
+
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            data = json.dumps(listed).encode()
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        monkeypatch.setattr(constants, "ENDPOINT", f"http://127.0.0.1:{server.server_port}")
+        assert search("qwen3 coder", 2) == [
+            {"name": "me/a-GGUF", "downloads": 7, "likes": 2, "updated": "2026-05-01"},
+            {"name": "me/b-GGUF", "downloads": 0, "likes": 0, "updated": ""},
+        ]
+        path, _, query = asked.pop().partition("?")
+        assert path == "/api/models"
+        assert {"search=qwen3+coder", "filter=gguf", "sort=downloads", "limit=2"} <= set(query.split("&"))
+        status = 503
+        with pytest.raises(AkunuError, match="cannot be asked"):
+            search("qwen3", 2)
+        assert len(asked) == 1
+        server.shutdown()
+    with pytest.raises(AkunuError, match="cannot be asked"):
+        search("qwen3", 2)

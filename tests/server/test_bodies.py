@@ -15,7 +15,7 @@ import msgspec
 import pytest
 
 from akunu.server import Settings, fields
-from akunu.server.bodies import WINDOW_BYTES, WINDOW_SECONDS, Bodies, Body
+from akunu.server.bodies import TURN_SECONDS, WINDOW_BYTES, WINDOW_SECONDS, Bodies, Body
 from akunu.server.errors import ApiError
 from akunu.server.openai_chat import ChatRequest
 from akunu.tokenizer import Tokenizer
@@ -72,6 +72,62 @@ def test_in_a_round_of_the_loop_a_client_has_one_piece_read():
     assert asyncio.run(all_of(["tom"] * 10)) >= 190
     assert asyncio.run(all_of([f"tom {number}" for number in range(10)])) < 100
     assert not bodies._turns
+
+
+def test_pieces_of_bodies_leave_rounds_to_others_who_are_there(monkeypatch):
+    present, waited = {"tom"}, []
+    bodies = Bodies(1 << 20, present)
+    sleep = asyncio.sleep
+
+    async def slept(seconds: float) -> None:
+        waited.append(seconds)
+        await sleep(0)
+
+    monkeypatch.setattr("akunu.server.bodies.asyncio.sleep", slept)
+    for others in (set(), {"eve"}):
+        present |= others
+        body = Body(bodies, "tom", sent(b"x", b"x", b"x"), 99, 9.0)
+        asyncio.run(read(body))
+        body.close()
+    assert waited == [0, 0, TURN_SECONDS, TURN_SECONDS]
+
+
+def test_who_has_requests_is_known_until_they_are_answered(monkeypatch):
+    seen = []
+
+    class Told(Bodies):
+        def give(self, client: str, size: int) -> None:
+            seen.append((client, size, dict(self._present)))
+            super().give(client, size)
+
+    monkeypatch.setattr("akunu.server.gate.Bodies", Told)
+    with serving() as served:
+        served.chat("hi", max_tokens=1)
+        wait_until(lambda: seen)
+    client, size, left = seen[0]
+    assert client == "127.0.0.1" and size > 0 and left == {}
+
+
+def test_files_that_are_given_up_are_closed_beside_the_loop(monkeypatch):
+    closed, spool = [], tempfile.SpooledTemporaryFile
+
+    class Spooled(spool):
+        def close(self) -> None:
+            if self._rolled:
+                closed.append(threading.current_thread().name)
+            super().close()
+
+    monkeypatch.setattr("starlette.formparsers.SpooledTemporaryFile", Spooled)
+    head = (
+        b"POST /v1/audio/transcriptions HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 9000000\r\n"
+        b"Content-Type: multipart/form-data; boundary=xx\r\n\r\n"
+        b'--xx\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\n'
+    )
+    with serving() as served:
+        with socket.create_connection(("127.0.0.1", port_of(served)), timeout=20) as one:
+            one.sendall(head + bytes(4 << 20))
+        wait_until(lambda: closed)
+        assert all(name.startswith("asyncio_") for name in closed)
 
 
 def test_a_client_has_as_many_bytes_as_it_leaves_for_others():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 
 import pytest
@@ -140,8 +141,21 @@ def test_a_field_that_is_missing_is_named_in_anthropics_shape(served):
 
 
 def test_a_page_cannot_post_what_needs_no_permission(served):
-    answer = served.http.post("/v1/chat/completions", content="{}", headers={"content-type": "text/plain"})
-    assert answer.status_code == 415
+    for media in ("text/plain", "application/x-www-form-urlencoded", ""):
+        for page in ({"origin": served.url}, {"sec-fetch-site": "same-site"}):
+            headers = {"content-type": media, **page}
+            answer = served.http.post("/v1/chat/completions", content="{}", headers=headers)
+            assert answer.status_code == 415, headers
+
+
+@pytest.mark.parametrize("path", ["/api/show", "/v1/chat/completions"])
+def test_a_program_need_not_say_that_its_body_is_json(served, path):
+    body = {"model": "ember", "messages": [USER], "max_tokens": 1} if "chat" in path else {"model": "ember"}
+    for media in ("text/plain", "application/x-www-form-urlencoded", ""):
+        answer = served.http.post(path, content=json.dumps(body), headers={"content-type": media})
+        assert answer.status_code == 200, answer.text
+    assert served.http.post(path, content=json.dumps(body)).status_code == 200
+    assert served.http.post(path, content="{}", headers={"content-type": "text/xml"}).status_code == 415
 
 
 def test_unknown_paths_and_methods_have_the_shape_of_errors(served):

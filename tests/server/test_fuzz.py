@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from .conftest import wait_until
 
-LENGTHS = ("max_tokens", "max_completion_tokens", "max_output_tokens", "n")
+LENGTHS = ("max_tokens", "max_completion_tokens", "max_output_tokens", "n", "n_predict", "keep_alive")
 CHAT = {"model": "ember", "messages": [{"role": "user", "content": "Hi"}]}
 GOOD = {
     "/v1/chat/completions": {**CHAT, "max_tokens": 2},
@@ -23,6 +23,11 @@ GOOD = {
     "/apply-template": CHAT,
     "/v1/embeddings": {"model": "vectors", "input": "Hi"},
     "/v1/rerank": {"model": "scores", "query": "Hi", "documents": ["Hello"]},
+    "/rerank": {"model": "scores", "query": "Hi", "texts": ["Hello"]},
+    "/completion": {"model": "ember", "prompt": "Hi", "n_predict": 2},
+    "/api/chat": {**CHAT, "options": {"num_predict": 2}},
+    "/api/generate": {"model": "ember", "prompt": "Hi", "options": {"num_predict": 2}},
+    "/api/embed": {"model": "vectors", "input": "Hi"},
 }
 WORDS = ("ember", "user", "tool", "auto", "required", "function", "text", "<|im_end|>", "\udc00", "\x00")
 KEYS = ("type", "role", "content", "name", "function", "text", "id", "input")
@@ -56,7 +61,8 @@ def bombard(served, path: str, examples: int) -> None:
         answer = served.http.post(path, content=body.encode(), headers={"content-type": "application/json"})
         assert answer.status_code in (200, 400, 404, 503), (answer.status_code, answer.text, body)
         if answer.status_code != 200:
-            assert answer.json()["error"]["message"]
+            error = answer.json()["error"]  # a text, in Ollama's API
+            assert error if path.startswith("/api/") else error["message"]
 
     send()
 

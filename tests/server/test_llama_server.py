@@ -167,3 +167,73 @@ def test_loading_is_for_those_who_may(tmp_path, path):
     with serving(EMBER, settings=Settings(keys=Keys.from_file(file))) as served:
         headers = {"authorization": "Bearer sesame-sesame"}
         assert served.http.post(path, json={"model": "ember"}, headers=headers).status_code == 403
+
+
+LONG = [300 + n % 1500 for n in range(1500)]
+
+
+def streamed(served, path: str, **fields) -> list[dict]:
+    text = served.post(path, **fields, stream=True).text
+    data = [line[6:] for line in text.splitlines() if line.startswith("data: ")]
+    return [json.loads(each) for each in data if each != "[DONE]"]
+
+
+ROUTES = {
+    "/completion": {"prompt": LONG, "n_predict": 3},
+    "/v1/completions": {"model": "ember", "prompt": LONG, "max_tokens": 3},
+    "/v1/chat/completions": {
+        "model": "ember",
+        "max_tokens": 3,
+        "messages": [{"role": "user", "content": "word " * 1500}],
+    },
+    "/v1/responses": {"model": "ember", "max_output_tokens": 3, "input": "words " * 1500},
+}
+
+
+@pytest.mark.parametrize("path", ROUTES)
+def test_a_stream_tells_how_far_its_prompt_is_read(quiet, path):
+    events = streamed(quiet, path, **ROUTES[path], return_progress=True)
+    told = [event["prompt_progress"] for event in events if "prompt_progress" in event]
+    assert told[0]["processed"] == told[0]["cache"]
+    assert told[-1]["processed"] == told[-1]["total"] >= 1500
+    read = [each["processed"] for each in told]
+    assert read == sorted(set(read)), "each report has more than the one before"
+    assert len({each["total"] for each in told}) == 1
+
+
+@pytest.mark.parametrize("path", ROUTES)
+def test_progress_is_told_where_it_is_wanted(quiet, path):
+    assert not any("prompt_progress" in event for event in streamed(quiet, path, **ROUTES[path]))
+    answer = quiet.post(path, **ROUTES[path], return_progress=True)
+    assert answer.status_code == 200 and "prompt_progress" not in answer.text
+
+
+def test_each_of_several_answers_tells_its_progress(quiet):
+    chat = {**ROUTES["/v1/chat/completions"], "n": 3, "temperature": 1, "timings_per_token": True}
+    events = streamed(quiet, "/v1/chat/completions", **chat, return_progress=True)
+    for n in range(3):
+        own = [event for event in events if event["choices"][0]["index"] == n]
+        told = [event["prompt_progress"] for event in own if "prompt_progress" in event]
+        assert told[0]["processed"] == told[0]["cache"] and told[-1]["processed"] == told[-1]["total"]
+        assert [event["timings"]["predicted_n"] for event in own if "timings" in event] == [3]
+
+
+def test_who_waits_for_progress_may_go_away(quiet):
+    request = {**ROUTES["/v1/completions"], "stream": True, "return_progress": True, "prompt": LONG[::-1]}
+    with quiet.http.stream("POST", "/v1/completions", json=request) as answer:
+        assert "prompt_progress" in next(answer.iter_text())
+
+
+@pytest.mark.parametrize("path", ROUTES)
+def test_the_times_of_an_output_are_told(quiet, path):
+    limit = "max_output_tokens" if path == "/v1/responses" else "max_tokens"
+    fields = {name: value for name, value in ROUTES[path].items() if name not in (limit, "n_predict")}
+    fields |= {limit: 4, "ignore_eos": True, "timings_per_token": True}
+    events = streamed(quiet, path, **fields)
+    written = [event["timings"]["predicted_n"] for event in events if "timings" in event]
+    assert written == sorted(written) and written[-1] == 4 and len(set(written)) > 1
+    last = [event["timings"] for event in events if "timings" in event][-1]
+    assert last["prompt_n"] + last["cache_n"] >= 1500
+    assert all(value >= 0 for value in last.values())
+    if path != "/v1/responses":
+        assert quiet.post(path, **fields).json()["timings"]["predicted_n"] == 4

@@ -75,6 +75,8 @@ def test_openais_client_shows_images(served: Served, folder: Path) -> None:
         without = asked(TEXT)
         assert first.usage.prompt_tokens == without.usage.prompt_tokens + ROWS + 2
         assert second.usage.prompt_tokens_details.cached_tokens >= 32
+        assert first.usage.prompt_tokens_details.to_dict()["image_tokens"] == ROWS
+        assert "image_tokens" not in without.usage.prompt_tokens_details.to_dict()
         other = asked(shown("data:image/png;base64," + base64.b64encode(BLUE).decode()), TEXT)
         assert other.choices[0].message.content != first.choices[0].message.content
         assert other.usage.prompt_tokens_details.cached_tokens < 32
@@ -86,6 +88,7 @@ def test_openais_client_shows_images(served: Served, folder: Path) -> None:
         answer = client.responses.create(model="seer", input=said, max_output_tokens=8, temperature=0)
         assert answer.output_text == first.choices[0].message.content
         assert answer.usage.input_tokens == first.usage.prompt_tokens
+        assert answer.usage.input_tokens_details.to_dict()["image_tokens"] == ROWS
         after = client.responses.create(
             model="seer", input="And?", previous_response_id=answer.id, max_output_tokens=4, temperature=0
         )

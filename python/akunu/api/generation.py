@@ -131,6 +131,12 @@ class Generation:
         """Whether the generation has begun and not ended."""
         return self._sequence.slot is not None
 
+    @property
+    def prompt_read(self) -> tuple[int, int]:
+        """Tokens of the prompt that were in the KV cache, and that are in it now; any thread may ask."""
+        sequence = self._sequence
+        return sequence.cached_tokens, min(sequence.length, len(sequence.prompt))
+
     def pieces(self, reading: Reading | None = None) -> Generator[Piece, None, None]:
         """Run, and yield the text as it becomes certain. No piece ends in half a character.
 
@@ -195,6 +201,7 @@ class Generation:
             expert_misses=sequence.expert_misses,
             expert_bytes=sequence.expert_bytes,
             expert_seconds=sequence.expert_seconds,
+            image_tokens=sum(part.count for part in sequence.inputs.rows) if sequence.inputs else 0,
         )
 
     def _proceed(self) -> Piece | None:

@@ -73,6 +73,8 @@ class Stats:
         Read for the latter.
     expert_seconds : float
         In which that took a thread, on average: what these steps waited for.
+    image_tokens : int
+        Tokens of the prompt that are rows of images.
     """
 
     prompt_tokens: int
@@ -89,6 +91,7 @@ class Stats:
     expert_misses: int = 0
     expert_bytes: int = 0
     expert_seconds: float = 0.0
+    image_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,6 +66,14 @@ class Stream(ItemStream[Piece]):
         return self._generation.running
 
     @property
+    def prompt_read(self) -> tuple[int, int]:
+        """Tokens of the prompt that were cached when it began, and those that are read now.
+
+        Also while another thread waits for the next piece.
+        """
+        return self._generation.prompt_read
+
+    @property
     def completion(self) -> Completion:
         """The result so far, as of `Model.generate`; before the end, its finish reason is `cancelled`."""
         self._model._check_process()
@@ -154,6 +162,11 @@ class AsyncStream(AsyncItems[Piece]):
     def running(self) -> bool:
         """Whether the generation has begun and not ended."""
         return self._stream.running
+
+    @property
+    def prompt_read(self) -> tuple[int, int]:
+        """Tokens of the prompt that were cached when it began, and those that are read now."""
+        return self._stream.prompt_read
 
     @property
     def completion(self) -> Completion:

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from akunu.base.errors import AkunuError, ModelFileError
 from akunu.base.hub_name import HubName
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from typing import Self
 
 __all__ = ["CachedModel", "cached_models", "fetch", "remove_cached", "search"]
+
+_SEARCH_SECONDS: Final = 30.0
+"""For an answer to a search."""
 
 
 def fetch(
@@ -108,28 +111,31 @@ def search(words: str, limit: int) -> list[dict[str, Any]]:
         The Hub cannot be reached, or refuses.
     """
     import huggingface_hub as hub
+    from huggingface_hub import constants
 
-    api = hub.HfApi(library_name="akunu")
+    wanted: dict[str, Any] = {"search": words, "filter": "gguf", "sort": "downloads", "limit": limit}
+    wanted["expand"] = ["downloads", "likes", "lastModified"]
     try:
-        found = list(
-            api.list_models(
-                search=words,
-                filter="gguf",
-                sort="downloads",
-                limit=limit,
-                expand=["downloads", "likes", "lastModified"],
-            )
+        # `HfApi.list_models` would ask six times, for half a minute, where there is no network.
+        token = hub.get_token()
+        answer = hub.get_session().get(
+            f"{constants.ENDPOINT}/api/models",
+            params=wanted,
+            headers={"authorization": f"Bearer {token}"} if token else {},
+            timeout=_SEARCH_SECONDS,
         )
+        answer.raise_for_status()
+        found = answer.json()
     except Exception as error:
         if not _is_network(error) and not isinstance(error, hub.errors.HfHubHTTPError):
             raise
         raise AkunuError(f"the Hugging Face Hub cannot be asked: {error}") from error
     return [
         {
-            "name": model.id,
-            "downloads": model.downloads or 0,
-            "likes": model.likes or 0,
-            "updated": f"{model.last_modified:%Y-%m-%d}" if model.last_modified else "",
+            "name": model["id"],
+            "downloads": model.get("downloads") or 0,
+            "likes": model.get("likes") or 0,
+            "updated": (model.get("lastModified") or "")[:10],
         }
         for model in found
     ]

@@ -54,9 +54,9 @@ FOREIGN_ROWS: Final = 8
 """The least number of them where another owner's sequences decode."""
 RECENT_SECONDS: Final = 10.0
 """An owner whose last step was not longer ago may come back while a step runs, and would wait for its end."""
-RECENT_ROWS: Final = 32
+RECENT_ROWS: Final = 16
 """The least number of rows of prompts in a step that such an owner would wait for. More are taken where they
-fit in a quarter of `CHAIN_SECONDS`."""
+fit in an eighth of `CHAIN_SECONDS`."""
 
 
 class StepRows(NamedTuple):
@@ -238,8 +238,8 @@ class Planner:
     ) -> int:
         """Rows of a step with prompts, of which those that write have `rows` and short prompts `begin`.
 
-        An owner's prompts make the steps of others twice as long at most, where steps of few rows allow that.
-        Where others were here lately, a step ends soon, so that they need not wait for it.
+        An owner's prompts make the steps of others half as long again at most, where steps of few rows allow
+        that. Where others were here lately, a step ends soon, so that they need not wait for it.
         """
         here = {sequence.salt for sequence in (*writing, *prompts)}
         self._telling = self._mixed // 2 + 1
@@ -248,12 +248,12 @@ class Planner:
             self._seen = {owner: at for owner, at in self._seen.items() if at > lately}
             if self._seen.keys() <= here:
                 return self._engine.chunk
-            self._telling = max(self._mixed // 4, RECENT_ROWS)
+            self._telling = max(self._mixed // 8, RECENT_ROWS)
             return self._telling
         beside = self._mixed
         if len(here) > 1 and self._pace:
             own = self._costs.expected(max(rows + begin, 1), CHAIN_SECONDS)
-            beside = max(FOREIGN_ROWS, min(beside, int(own * self._pace)))
+            beside = max(FOREIGN_ROWS, min(beside, int(own * self._pace / 2)))
         return rows + begin + beside
 
     def _beginning(self, prompts: SequenceOf[Sequence]) -> int:

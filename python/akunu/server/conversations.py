@@ -13,7 +13,7 @@ from akunu.api.results import Completion, Piece
 from akunu.api.streams import AsyncStream
 from akunu.chat import ChatTemplate
 from akunu.chat.deltas import Delta, Reasoning, ToolCall
-from akunu.server.foreign_fields import IGNORE_EOS, LORA
+from akunu.server.foreign_fields import IGNORE_EOS, LORA, PROGRESS
 from akunu.server.generations import Generation, RequestRecord, Server, generations, together
 from akunu.server.images import settled
 from akunu.server.settings import VOLATILE_LINES, Settings
@@ -123,7 +123,7 @@ def warned(turn: Turn) -> dict[str, Any]:
 def prompt_ids(model: Model, turn: Turn, settings: Settings) -> list[int]:
     """The tokens of a turn's prompt."""
     template = model.chat_template
-    known = {name: value for name, value in turn.options.items() if name not in (IGNORE_EOS, LORA)}
+    known = {name: value for name, value in turn.options.items() if name not in (IGNORE_EOS, LORA, PROGRESS)}
     options: ChatOptions = _settled(template, turn, known)  # type: ignore[assignment]
     messages = settled(prepared(turn.messages), model, settings, turn.warnings)
     return model.prepare_chat(messages, options).ids

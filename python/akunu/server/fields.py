@@ -32,6 +32,11 @@ _MOST_NULLS: Final = 64
 """Names of unknown fields, by their places, that may be null in one request."""
 _PLACE: Final = re.compile(r" - at (?:`key` in )?`\$\.?(?P<at>[^`]*)`")
 
+_CARELESS: Final = ("", "application/x-www-form-urlencoded", "text/plain")
+"""Types of programs that name none: curl says `-d` is a form, and Ollama takes everything."""
+_BY_PAGES: Final = ("origin", "sec-fetch-site")
+"""What a browser says of a page that sends something, and the page cannot leave out."""
+
 _FEW: Final = 1000
 """Messages that are read without more ado."""
 
@@ -85,7 +90,8 @@ async def read_list(request: Request, kind: type[F]) -> list[F]:
 
 async def _body(request: Request) -> bytes:
     media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if media != "application/json":
+    by_page = any(name in request.headers for name in _BY_PAGES)
+    if media != "application/json" and (by_page or media not in _CARELESS):
         # A page of another origin can send other types without asking the server first (CORS).
         raise ApiError(
             415, f"content-type: found {media or 'none'!r}, expected application/json", param="content-type"

@@ -11,12 +11,14 @@ from typing import Any, ClassVar, Final
 from akunu.server.errors import ApiError
 from akunu.server.fields import Fields
 
-__all__ = ["IGNORE_EOS", "LORA", "AdapterScale", "ForeignFields"]
+__all__ = ["IGNORE_EOS", "LORA", "PROGRESS", "AdapterScale", "ForeignFields"]
 
 IGNORE_EOS: Final = "ignore_eos"
 """Name of the option that keeps an output from ending by itself; `generations` makes a bias of it."""
 LORA: Final = "lora"
 """Name of the option with pairs of an adapter's number and its scale; `generations` finds the adapter."""
+PROGRESS: Final = "return_progress"
+"""Name of the option by which a stream tells how far its prompt is read; `generations` sees to it."""
 
 
 class StructuredOutputs(Fields):
@@ -58,8 +60,6 @@ class ForeignFields(Fields, kw_only=True):
         "mirostat": (0,),
         "dynatemp_range": (0, 0.0),
         "tfs_z": (1, 1.0),
-        "timings_per_token": (False,),
-        "return_progress": (False,),
         "return_tokens": (False,),
         "post_sampling_probs": (False,),
         "cache_prompt": (True, False),  # what is cached changes no output
@@ -93,6 +93,8 @@ class ForeignFields(Fields, kw_only=True):
     json_schema: dict[str, Any] | None = None
     random_seed: int | None = None
     cache_salt: str | None = None
+    return_progress: bool | None = None
+    timings_per_token: bool | None = None
     request_id: str | None = None  # a label
     # These belong to settings that are off, as another field says.
     dynatemp_exponent: Any = None
@@ -129,8 +131,6 @@ class ForeignFields(Fields, kw_only=True):
     mirostat: Any = None
     dynatemp_range: Any = None
     tfs_z: Any = None
-    timings_per_token: Any = None
-    return_progress: Any = None
     return_tokens: Any = None
     post_sampling_probs: Any = None
     cache_prompt: Any = None
@@ -155,6 +155,7 @@ class ForeignFields(Fields, kw_only=True):
             ("do_sample", "temperature", 0.0 if self.do_sample is False else None),
             ("ignore_eos", IGNORE_EOS, self.ignore_eos or None),
             ("lora", LORA, self.lora or None),
+            ("return_progress", PROGRESS, self.return_progress or None),
             ("structured_outputs.json", "schema", wanted.json),
             ("structured_outputs.regex", "regex", wanted.regex),
             ("structured_outputs.choice", "choice", wanted.choice),

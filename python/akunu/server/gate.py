@@ -6,6 +6,7 @@ import logging
 import re
 import time
 import uuid
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from ipaddress import ip_network
@@ -61,8 +62,9 @@ class Gate:
         self._routes = routes
         self._rate = RateLimit(settings.requests_per_minute)
         self._guesses = Guesses()
-        self._bodies = Bodies(settings.max_bodies)
-        self._uploads = Bodies(settings.max_bodies * _ON_DISK)
+        self._present = Counter[str]()  # requests by client
+        self._bodies = Bodies(settings.max_bodies, self._present)
+        self._uploads = Bodies(settings.max_bodies * _ON_DISK, self._present)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -73,6 +75,7 @@ class Gate:
         record = RequestRecord(given if _ID.fullmatch(given) else uuid.uuid4().hex, time.monotonic())
         scope["akunu.record"] = record
         status = 0
+        client = ""
         body: Body | None = None
 
         async def answer(message: Message) -> None:
@@ -88,6 +91,7 @@ class Gate:
                 self._check(scope, headers, record)
                 client = record.holder.id or _address(scope)
                 CLIENT.set(client)
+                self._present[client] += 1
                 body = self._body(scope, headers, client, receive)
             except ApiError as error:
                 await error_response(error, scope)(scope, receive, answer)
@@ -105,11 +109,18 @@ class Gate:
                 if not status:
                     await error_response(told, scope)(scope, receive, answer)
         finally:
+            if client:
+                self._leave(client)
             self._record(scope, record, status)
             for form in record.files:
                 await form.close()
             if body is not None:
                 body.close()
+
+    def _leave(self, client: str) -> None:
+        self._present[client] -= 1
+        if not self._present[client]:
+            del self._present[client]
 
     def _body(self, scope: Scope, headers: Headers, client: str, receive: Receive) -> Body:
         """The body that is going to be read; refused before that, if its length is said and too much."""

@@ -19,11 +19,12 @@ from akunu.api.streams import AsyncStream
 from akunu.base.errors import AkunuError
 from akunu.server.adapter_names import with_adapter
 from akunu.server.auth import ANYONE, Holder
-from akunu.server.foreign_fields import IGNORE_EOS
+from akunu.server.foreign_fields import IGNORE_EOS, PROGRESS
 from akunu.server.kinds import TEXT
 from akunu.server.limits import queue_place, too_long
 from akunu.server.metrics import GenerationMeter, Meters
 from akunu.server.models import Entry, Registry
+from akunu.server.prompt_progress import Progress, ProgressWatch
 from akunu.server.settings import Settings
 from akunu.server.stored import ResponseStore
 from akunu.server.workers import Workers
@@ -88,7 +89,9 @@ class Generation:
         504: the request takes too long.
     """
 
-    def __init__(self, server: Server, entry: Entry, stream: AsyncStream, record: RequestRecord) -> None:
+    def __init__(
+        self, server: Server, entry: Entry, stream: AsyncStream, record: RequestRecord, watched: bool = False
+    ) -> None:
         self._entry = entry
         self._stream = stream
         self._record = record
@@ -96,6 +99,7 @@ class Generation:
         self._limit = server.settings.max_seconds
         self._late = False
         self._failed = False
+        self._watch = ProgressWatch(stream) if watched else None
         self._meter = GenerationMeter(server.meters, entry.spec.name, record.at)
         self._timer: asyncio.TimerHandle | None = None
         self._prompt_tokens, self._cached_tokens, self._tokens = stream.stats.prompt_tokens, 0, 0
@@ -127,9 +131,14 @@ class Generation:
 
     async def __anext__(self) -> Piece:
         with self._entry.wanted():
-            piece = await anext(self._stream, None)
+            if self._watch is not None and not self._watch.over:
+                piece = await self._watch.next()
+            else:
+                piece = await anext(self._stream, None)
         if self._late:
             raise too_long(self._limit)
+        if isinstance(piece, Progress):
+            return piece
         if piece is None:
             raise StopAsyncIteration
         self._meter.piece(piece)
@@ -141,6 +150,8 @@ class Generation:
     async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self._failed = kind is not None and issubclass(kind, AkunuError)
         try:
+            if self._watch is not None:
+                await self._watch.close()
             await self._stream.aclose()
         finally:
             if self._timer is not None:
@@ -200,6 +211,7 @@ async def generations(
     own, given = record.holder.salt, options.get("cache_salt")
     options["cache_salt"] = own if given is None else f"{own or ''} {given}"
     endless = options.pop(IGNORE_EOS, False)
+    watched = options.pop(PROGRESS, False) and record.stream
     options = with_adapter(server.models, name, options)
     async with server.models.use(name, TEXT) as entry:
         record.model = entry.spec.name
@@ -213,7 +225,7 @@ async def generations(
                 begun = await server.workers.compiled(streams)
             else:
                 begun = await server.workers.prompt(record.bytes, streams)
-            yield [Generation(server, entry, stream, record) for stream in begun]
+            yield [Generation(server, entry, stream, record, watched) for stream in begun]
 
 
 def _endless(model: Model, options: dict[str, Any]) -> dict[str, Any]:

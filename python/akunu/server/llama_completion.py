@@ -26,8 +26,9 @@ from akunu.server.generations import (
     together,
 )
 from akunu.server.llama_server import entry_of, sampling_of
+from akunu.server.prompt_progress import Progress
 from akunu.server.prompts import infill_ids, prompt_ids
-from akunu.server.replies import json_response, token_entries
+from akunu.server.replies import json_response, timings, token_entries
 from akunu.server.sampling_fields import SamplingFields, stop_texts
 from akunu.server.sse import EventStream, event, unless_gone
 
@@ -272,7 +273,9 @@ async def _events(
             async with aclosing(_until_end(found[0], fields)) as pieces:
                 async for piece, content in pieces:
                     texts[0] += content
-                    yield _piece(0, model, piece, content, fields)
+                    timed = fields.timings_per_token and not isinstance(piece, Progress)
+                    told = {"timings": timings(found[0].stats)} if timed else {}
+                    yield _piece(0, model, piece, content, fields) | told
             ended = [(0, found[0])]
         else:
             async with aclosing(together(found)) as several:
@@ -295,6 +298,9 @@ async def _until_end(
     text, began = "", 0.0
     async with generation:
         async for piece in generation:
+            if isinstance(piece, Progress):
+                yield piece, ""
+                continue
             began = began or time.monotonic()
             sent = len(text)
             text += str(piece)
@@ -306,6 +312,8 @@ async def _until_end(
 
 def _piece(index: int, model: Model, piece: Piece, content: str, fields: NativeRequest) -> dict[str, Any]:
     found: dict[str, Any] = {"index": index, "content": content, "tokens": piece.ids, "stop": False}
+    if isinstance(piece, Progress):
+        found |= piece.fields
     if fields.n_probs and piece.logprobs:
         entries = token_entries(model, piece)
         found["completion_probabilities"] = [
@@ -359,13 +367,5 @@ def _end(index: int, completion: Completion, text: str) -> dict[str, Any]:
         "tokens_predicted": stats.generated_tokens,
         "tokens_evaluated": stats.prompt_tokens,
         "tokens_cached": stats.cached_tokens,
-        "timings": {
-            "cache_n": stats.cached_tokens,
-            "prompt_n": stats.prompt_tokens - stats.cached_tokens,
-            "prompt_ms": stats.prefill_seconds * 1000,
-            "prompt_per_second": stats.prefill_tokens_per_second,
-            "predicted_n": stats.generated_tokens,
-            "predicted_ms": stats.decode_seconds * 1000,
-            "predicted_per_second": stats.decode_tokens_per_second,
-        },
+        "timings": timings(stats),
     }

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Final
 
 from msgspec import Meta
 from starlette.requests import Request
@@ -13,19 +13,29 @@ from starlette.responses import Response
 
 from akunu.api.results import Completion
 from akunu.chat.deltas import Content, Delta, Reasoning, ToolArguments, ToolCall, message_of
-from akunu.server.conversations import Turn, answers, warned, without_structure
+from akunu.server.conversations import Step, Turn, answers, warned, without_structure
 from akunu.server.errors import ApiError, error_body
 from akunu.server.fields import Fields, read_fields
 from akunu.server.generations import MAX_GENERATIONS, RequestRecord, Server
 from akunu.server.openai_choices import AnyChoice, ThinkingFields, chosen, thinking_options
 from akunu.server.openai_fields import ChatMessage, ResponseFormat, allowed_tools, chat_tools, plain_messages
-from akunu.server.replies import FINGERPRINT, json_response, new_id, openai_usage, token_entries
+from akunu.server.prompt_progress import Progress
+from akunu.server.replies import (
+    FINGERPRINT,
+    json_response,
+    new_id,
+    openai_usage,
+    timings,
+    token_entries,
+)
 from akunu.server.sampling_fields import stop_texts
 from akunu.server.sse import DONE, EventStream, event, unless_gone
 
 __all__ = ["ChatRequest", "chat_completions"]
 
 PATH = "/v1/chat/completions"
+
+_NOTHING: Final[Mapping[str, Any]] = {}
 
 
 class StreamOptions(Fields):
@@ -201,7 +211,8 @@ async def _whole(
         for i in range(turn.n)
     ]
     usage = openai_usage([c for c in completions if c is not None], turn.n, thought)
-    return {**head, **warned(turn), "choices": choices, "usage": usage}
+    told = {"timings": timings(completions[0].stats)} if fields.timings_per_token and completions[0] else {}
+    return {**head, **warned(turn), "choices": choices, "usage": usage, **told}
 
 
 async def _events(
@@ -214,9 +225,15 @@ async def _events(
     completions: dict[int, Completion] = {}
     thought = 0
 
-    def chunk(index: int, delta: dict[str, Any], logprobs: Any = None, reason: str | None = None) -> bytes:
+    def chunk(
+        index: int,
+        delta: dict[str, Any],
+        logprobs: Any = None,
+        reason: str | None = None,
+        more: Mapping[str, Any] = _NOTHING,
+    ) -> bytes:
         choice = {"index": index, "delta": delta, "logprobs": logprobs, "finish_reason": reason}
-        return event({**head, "choices": [choice]})
+        return event({**head, "choices": [choice], **more})
 
     async with aclosing(answers(server, record, fields.model, turn)) as steps:
         async for i, step in steps:
@@ -224,22 +241,36 @@ async def _events(
                 began.add(i)
                 head.update(warned(turn))
                 yield chunk(i, {"role": "assistant", "content": "", "refusal": None})
+            if isinstance(step.piece, Progress):
+                yield chunk(i, {}, more=step.piece.fields)
+                continue
+            more = _timings(fields, turn, step)
             thought += step.reasoning_tokens
             logprobs = None
             if fields.logprobs and step.piece is not None and step.piece.logprobs:
                 logprobs = {"content": token_entries(step.generation.model, step.piece), "refusal": None}
             for delta in step.deltas:
-                yield chunk(i, _openai_delta(delta), logprobs)
+                yield chunk(i, _openai_delta(delta), logprobs, more=more)
                 logprobs = None  # once, with the first delta of the tokens
             if logprobs is not None:
                 yield chunk(i, {}, logprobs)
             if step.completion is not None:
                 completions[i] = step.completion
-                yield chunk(i, {}, reason=step.finish_reason)
+                yield chunk(i, {}, reason=step.finish_reason, more=more)
     if with_usage:
         usage = openai_usage([completions[i] for i in sorted(completions)], turn.n, thought)
         yield event({**head, "choices": [], "usage": usage})
     yield DONE
+
+
+def _timings(fields: ChatRequest, turn: Turn, step: Step) -> dict[str, Any]:
+    """The times so far, where they are wanted; of several answers only at the end of each.
+
+    Before its end, an answer beside others is being written, and would have to be waited for.
+    """
+    if not fields.timings_per_token or (turn.n > 1 and step.completion is None):
+        return {}
+    return {"timings": timings(step.generation.stats)}
 
 
 def _openai_delta(delta: Delta) -> dict[str, Any]:

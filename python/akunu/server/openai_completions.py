@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from akunu.api.model import Model
-from akunu.api.results import Completion, Piece
+from akunu.api.results import Completion, Piece, Stats
 from akunu.api.streams import AsyncStream
 from akunu.server.conversations import finish_reason
 from akunu.server.errors import ApiError, error_body
@@ -23,8 +23,16 @@ from akunu.server.fields import read_fields
 from akunu.server.generations import MAX_GENERATIONS, RequestRecord, Server, generations, together
 from akunu.server.openai_chat import StreamOptions
 from akunu.server.openai_fields import ResponseFormat
+from akunu.server.prompt_progress import Progress
 from akunu.server.prompts import infill_ids, prompt_ids, prompt_logprobs
-from akunu.server.replies import FINGERPRINT, json_response, new_id, openai_usage, token_entries
+from akunu.server.replies import (
+    FINGERPRINT,
+    json_response,
+    new_id,
+    openai_usage,
+    timings,
+    token_entries,
+)
 from akunu.server.sampling_fields import SamplingFields, stop_texts
 from akunu.server.sse import DONE, EventStream, event, unless_gone
 
@@ -97,6 +105,8 @@ class _Step:
     completion: Completion | None = None
     echoed: Piece | None = None
     """The prompt: the first of its tokens, which has no log-probability, and those of the others."""
+    stats: Stats | None = None
+    """The times so far, where they are wanted; of several texts only at the end of each."""
 
 
 async def completions(request: Request) -> Response:
@@ -133,10 +143,13 @@ async def _steps(
         async with aclosing(together(found)) as pieces:
             async for i, piece in pieces:
                 generation = found[i]
+                alone = len(found) == 1 and not isinstance(piece, Progress)
+                timed = fields.timings_per_token and (piece is None or alone)
+                stats = generation.stats if timed else None
                 if piece is None:
-                    yield i, _Step(generation.model, "", None, generation.completion)
+                    yield i, _Step(generation.model, "", None, generation.completion, stats=stats)
                 else:
-                    yield i, _Step(generation.model, str(piece), piece)
+                    yield i, _Step(generation.model, str(piece), piece, stats=stats)
 
 
 def _ids(model: Model, prompt: str | list[int], fields: CompletionRequest) -> list[int]:
@@ -194,7 +207,8 @@ async def _whole(
         for i in sorted(ends)
     ]
     usage = openai_usage([ends[i] for i in sorted(ends)], fields.n or 1)
-    return {**head, "choices": choices, "usage": usage}
+    told = {"timings": timings(ends[0].stats)} if fields.timings_per_token and ends else {}
+    return {**head, "choices": choices, "usage": usage, **told}
 
 
 async def _events(
@@ -208,6 +222,9 @@ async def _events(
     async with aclosing(steps):
         async for i, step in steps:
             found = None
+            more: dict[str, Any] = step.piece.fields if isinstance(step.piece, Progress) else {}
+            if fields.timings_per_token and step.stats is not None:
+                more = {**more, "timings": timings(step.stats)}
             if fields.logprobs is not None and (step.piece is not None or step.echoed is not None):
                 counted = logprobs.setdefault(i, _Logprobs())
                 counted.add(step)
@@ -218,7 +235,7 @@ async def _events(
                 ends[i] = step.completion
                 reason = finish_reason(step.completion, False)
             choice = {"index": i, "text": step.text, "logprobs": found, "finish_reason": reason}
-            yield event({**head, "choices": [choice]})
+            yield event({**head, "choices": [choice], **more})
     if with_usage:
         usage = openai_usage([ends[i] for i in sorted(ends)], fields.n or 1)
         yield event({**head, "choices": [], "usage": usage})

@@ -18,7 +18,8 @@ from akunu.server.fields import query_fields, read_fields
 from akunu.server.generations import RequestRecord, Server
 from akunu.server.kinds import TEXT
 from akunu.server.openai_responses_fields import InputItemsQuery, ResponseQuery, ResponsesRequest
-from akunu.server.replies import json_response, new_id, page, token_entries
+from akunu.server.prompt_progress import Progress
+from akunu.server.replies import json_response, new_id, page, prompt_details, timings, token_entries
 from akunu.server.response_items import stored_items
 from akunu.server.sse import EventStream, event, unless_gone
 from akunu.server.stored import Stored
@@ -103,6 +104,8 @@ class _Answer:
         self._entries: dict[int, list[dict[str, Any]]] = {}
         self._told: list[dict[str, Any]] = []  # those of them of the latest output
         self._number = -1
+        self._progress: dict[str, dict[str, int]] = {}  # of the prompt, before anything is written
+        self._timings: dict[str, dict[str, float]] = {}  # so far, where they are wanted
         # Clients that ask for a summary read nothing else: what is thought is its own summary.
         self._summarised = bool(fields.reasoning and fields.reasoning.summary not in (None, "none"))
         text = fields.text
@@ -149,10 +152,13 @@ class _Answer:
                     begun |= {"output": [], "usage": None}
                     yield self._event("response.created", response=begun)
                     yield self._event("response.in_progress", response=begun)
-                if happening is not None:
+                if self._progress:
+                    yield self._event("response.in_progress", response=begun, **self._progress)
+                elif happening is not None:
                     for data in self._block_events(*happening):
                         yield data
-        yield self._event(f"response.{self._response['status']}", response=self._response)
+        kind = f"response.{self._response['status']}"
+        yield self._event(kind, response=self._response, **self._timings)
 
     def error(self, error: ApiError) -> bytes:
         """Return what went wrong after the beginning."""
@@ -165,6 +171,9 @@ class _Answer:
         async with aclosing(found) as steps:
             async for _, step in steps:
                 self._head.update(warned(self._turn))
+                self._progress = step.piece.fields if isinstance(step.piece, Progress) else {}
+                if self._fields.timings_per_token and not self._progress:
+                    self._timings = {"timings": timings(step.generation.stats)}
                 yield None
                 if step.piece is not None and self._fields.logprobs:
                     untold += token_entries(step.generation.model, step.piece)
@@ -196,7 +205,7 @@ class _Answer:
             "output": [self._item(block, "completed") for block in self._blocks.all],
             "usage": {
                 "input_tokens": stats.prompt_tokens,
-                "input_tokens_details": {"cached_tokens": stats.cached_tokens},
+                "input_tokens_details": prompt_details([stats]),
                 "output_tokens": stats.generated_tokens,
                 "output_tokens_details": {"reasoning_tokens": thought},
                 "total_tokens": stats.prompt_tokens + stats.generated_tokens,
@@ -248,7 +257,7 @@ class _Answer:
             yield self._event(f"{part}.added", **at, part=self._part(block, ""))
         elif what == "text":
             spoken = {"logprobs": self._told} if content else {}
-            yield self._event(f"{name}.delta", **at, delta=text, **spoken)
+            yield self._event(f"{name}.delta", **at, delta=text, **spoken, **self._timings)
         elif what == "end":
             whole = "arguments" if block.kind == "call" else "text"
             named = {"name": block.name} if block.kind == "call" else {}

@@ -10,11 +10,20 @@ import msgspec
 from starlette.responses import Response
 
 from akunu.api.model import Model
-from akunu.api.results import Completion, Piece
+from akunu.api.results import Completion, Piece, Stats
 from akunu.base.version import __version__
 from akunu.server.errors import ApiError
 
-__all__ = ["FINGERPRINT", "json_response", "new_id", "openai_usage", "page", "token_entries"]
+__all__ = [
+    "FINGERPRINT",
+    "json_response",
+    "new_id",
+    "openai_usage",
+    "page",
+    "prompt_details",
+    "timings",
+    "token_entries",
+]
 
 FINGERPRINT: Final = f"akunu-{__version__}"
 """The version that made an answer, in OpenAI's `system_fingerprint`."""
@@ -58,11 +67,35 @@ def openai_usage(
         "prompt_tokens": prompt,
         "completion_tokens": generated,
         "total_tokens": prompt + generated,
-        "prompt_tokens_details": {"cached_tokens": sum(s.cached_tokens for s in first)},
+        "prompt_tokens_details": prompt_details(first),
     }
     if reasoning_tokens is not None:
         usage["completion_tokens_details"] = {"reasoning_tokens": reasoning_tokens}
     return usage
+
+
+def prompt_details(stats: Sequence[Stats]) -> dict[str, int]:
+    """Which tokens of prompts were cached, and which are images, where there are some."""
+    images = sum(each.image_tokens for each in stats)
+    cached = sum(each.cached_tokens for each in stats)
+    return {"cached_tokens": cached} | ({"image_tokens": images} if images else {})
+
+
+def timings(stats: Stats) -> dict[str, float]:
+    """Counts and times of an output, as llama-server has them."""
+    read = stats.prompt_tokens - stats.cached_tokens
+    prompt_ms, predicted_ms = stats.prefill_seconds * 1000, stats.decode_seconds * 1000
+    return {
+        "cache_n": stats.cached_tokens,
+        "prompt_n": read,
+        "prompt_ms": prompt_ms,
+        "prompt_per_token_ms": prompt_ms / max(read, 1),
+        "prompt_per_second": stats.prefill_tokens_per_second,
+        "predicted_n": stats.generated_tokens,
+        "predicted_ms": predicted_ms,
+        "predicted_per_token_ms": predicted_ms / max(stats.generated_tokens, 1),
+        "predicted_per_second": stats.decode_tokens_per_second,
+    }
 
 
 def token_entries(model: Model, piece: Piece) -> list[dict[str, Any]]:
