@@ -47,8 +47,8 @@ class RealModel:
     sha256
         Of the pieces together.
     kind
-        "gguf", "ctranslate2" (a Whisper model, which becomes a folder in F16), "folder", or "source" (the pieces,
-        from a package of sources).
+        "gguf", "ctranslate2" (a Whisper model, which becomes a folder in F16), "folder", or "source" (the
+        pieces, from a package of sources).
     """
 
     packages: tuple[str, ...]
