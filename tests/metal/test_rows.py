@@ -273,6 +273,7 @@ MUTATIONS = {
 }
 
 
+@pytest.mark.mutation
 @pytest.mark.long
 @pytest.mark.parametrize("name", MUTATIONS)
 def test_a_mutation_is_seen(name: str) -> None:
