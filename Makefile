@@ -1,7 +1,7 @@
 # make demo    install into .venv and let the embedded model write a story
 # make test        install with the development tools, and run the tests of all that a change can break
 # make test-long   the long matrices: sanitizers, cross builds, every schedule of every Metal kernel, fuzzing
-# make test-all    both
+# make test-all    both, as one run: what both need is collected and made once
 # make test-real   trained models, which it fetches (2.3 GB, once), against what other programs say with them
 # make coverage    make test, and which lines of the package it reached
 # make check       formatters, linters and type checker
@@ -41,7 +41,8 @@ test: $(VENV)/.installed-dev
 test-long: $(VENV)/.installed-dev
 	$(PYTEST) -m long $(TESTARGS)
 
-test-all: test test-long
+test-all: $(VENV)/.installed-dev
+	$(PYTEST) $(TESTARGS)
 
 # Real models are kept where AKUNU_REAL_MODELS says, or beside the cache of objects.
 AKUNU_REAL_MODELS ?= $(CURDIR)/.cache/real

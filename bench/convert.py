@@ -8,7 +8,7 @@
 Rates are in bytes of F32 weights, whatever the source has, so that types and sources compare. Perplexity is
 `akunu perplexity`'s. With a peer, the two convert by turns, and the shortest time of each counts: here of the
 call, there of the program. The error is the root mean square of what the weights differ from the source's,
-divided by that of the peer's file.
+divided by that of the peer's file; both files' perplexities are taken by Akunu.
 """
 
 from __future__ import annotations
@@ -101,7 +101,8 @@ class Job:
             if compared:
                 peer_path.unlink(missing_ok=True)
                 threads = [str(self.threads)] if self.threads else []
-                used = run([str(self.peer), str(self.source), str(peer_path), file_type.upper(), *threads])
+                files = ["--allow-requantize", str(self.source), str(peer_path)]
+                used = run([str(self.peer), *files, file_type.upper(), *threads])
                 peers.add(used.seconds, used.cpu_seconds)
         row = {
             "type": file_type + (" imatrix" if imatrix else ""),
@@ -114,6 +115,8 @@ class Job:
             row |= {"peer_seconds": peers.wall, "peer_cpu_seconds": peers.cpu}
             if peers_error := squared_error(self.source, peer_path):
                 row["error"] = math.sqrt(squared_error(self.source, path) / peers_error)
+            if self.text is not None:
+                row["peer_perplexity"] = self.describe(peer_path)["perplexity"]
             peer_path.unlink()
         path.unlink()
         return row
@@ -139,6 +142,7 @@ COLUMNS: Final = {
     "peer_cpu_seconds": ("peer's CPU s", "{:.2f}"),
     "error": ("error", "{:.3f}"),
     "perplexity": ("perplexity", "{:.4f}"),
+    "peer_perplexity": ("peer's", "{:.4f}"),
 }
 """Headings and formats, by the name of the figure."""
 

@@ -27,12 +27,16 @@ def test_make_dev_links_the_compiled_module_in_a_fresh_clone(tmp_path: Path) -> 
     assert found == {*built, header}
 
 
-def test_every_test_runs_in_test_or_in_test_long() -> None:
-    recipe = subprocess.run(
-        ["make", "-n", "test-all"], cwd=ROOT, check=True, capture_output=True, text=True
-    ).stdout
-    runs = [shlex.split(line) for line in recipe.splitlines() if " -m pytest " in line]
-    assert [run[run.index("-m", run.index("pytest")) + 1] for run in runs] == ["not long", "long"]
+def test_every_test_runs_in_test_or_in_test_long_and_all_in_test_all() -> None:
+    def choices(*targets: str) -> list[list[str]]:
+        recipe = subprocess.run(
+            ["make", "-n", *targets], cwd=ROOT, check=True, capture_output=True, text=True
+        ).stdout
+        runs = [shlex.split(line) for line in recipe.splitlines() if " -m pytest " in line]
+        return [run[run.index("worksteal") + 1 :] for run in runs]
+
+    assert choices("test", "test-long") == [["-m", "not long"], ["-m", "long"]]
+    assert choices("test-all") == [[]]
 
 
 def test_ci_runs_all_tests() -> None:

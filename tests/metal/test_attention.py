@@ -414,6 +414,7 @@ def test_what_is_mutated_is_right(case: Rope | Case) -> None:
     assert worst_of(case, None) <= 1
 
 
+@pytest.mark.mutation
 @pytest.mark.long
 @pytest.mark.parametrize("name", MUTATIONS)
 def test_mutations_are_seen(name: str) -> None:

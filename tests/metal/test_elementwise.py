@@ -280,6 +280,7 @@ def test_rope_table(half: int, position: int) -> None:
     assert run(temperature=(0.2, 7), axes=True) <= TOLERANCE
 
 
+@pytest.mark.mutation
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "old", "new"),

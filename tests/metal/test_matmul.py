@@ -196,6 +196,7 @@ def test_sanitizers_find_nothing(sanitizer: str, dtype: str) -> None:
     assert done.returncode == 0, done.stderr[-3000:]
 
 
+@pytest.mark.mutation
 @pytest.mark.long
 @pytest.mark.parametrize("name", MUTATIONS)
 def test_mutations_are_caught(name: str) -> None:

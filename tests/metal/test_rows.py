@@ -278,6 +278,7 @@ MUTATIONS = {
 }
 
 
+@pytest.mark.mutation
 @pytest.mark.long
 @pytest.mark.parametrize("name", MUTATIONS)
 def test_a_mutation_is_seen(name: str) -> None:

@@ -40,6 +40,7 @@ MUTATIONS: dict[str, tuple[str, str, str, float]] = {
 }
 
 
+@pytest.mark.mutation
 @pytest.mark.long
 @pytest.mark.parametrize("name", MUTATIONS)
 def test_a_mutation_is_seen(name: str) -> None:

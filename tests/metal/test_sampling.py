@@ -210,6 +210,7 @@ MUTATIONS: dict[str, tuple[str, str, str, Case]] = {
 }  # fmt: skip
 
 
+@pytest.mark.mutation
 @pytest.mark.long
 @pytest.mark.parametrize("name", MUTATIONS)
 def test_a_mutation_is_seen(name: str) -> None:

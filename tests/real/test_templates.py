@@ -1,15 +1,12 @@
 """Published chat templates: what they write of a conversation with calls, and that its calls are read back.
 
-The templates are those that llama.cpp keeps (`models/templates` there), in a folder `templates` beside the
-real models.
+The templates are those that llama.cpp keeps (`models/templates` there); `tools/real_models.py` fetches them.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import warnings
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,6 +16,8 @@ from akunu.chat.deltas import message_of
 from chat.models import text, tokenizer
 from chat.parsers import parser_of
 from chat.shapes import ASK, CALLING, RESULT, SYSTEM, WEATHER
+
+from .models import real_model
 
 FAMILY = {
     "ByteDance-Seed-OSS": "seed oss",
@@ -64,10 +63,7 @@ FAMILY = {
 
 
 def published(name: str) -> ChatTemplate:
-    folder = os.environ.get("AKUNU_REAL_MODELS")
-    path = Path(folder or "") / "templates" / f"{name}.jinja"
-    if folder is None or not path.exists():
-        pytest.skip("there is no folder of published templates beside the real models")
+    path = real_model("templates") / f"{name}.jinja"
     return ChatTemplate(path.read_text(encoding="utf-8"), tokenizer())
 
 
