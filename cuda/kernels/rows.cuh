@@ -313,7 +313,8 @@ AKUNU_DEVICE_CALL void pool(Block b) {
     }
 }
 
-// The sum over all rows of each column's squares, or over those that chose each expert. A thread takes a column; eight rows are asked for at once.
+// The sum over all rows of each column's squares, or over those that chose each expert. A thread takes a column; eight
+// rows are asked for at once.
 template <typename X>
 AKUNU_DEVICE void sum_squares(Block b, const ColumnSquaresParams& p, X&& x) {
     float* sums = b.buffer<float>(1);

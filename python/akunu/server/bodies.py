@@ -20,7 +20,7 @@ WINDOW_SECONDS: Final = 10.0
 WINDOW_BYTES: Final = 10 << 10
 """Bytes of a body, or its end, that have to arrive in each such time."""
 TURN_SECONDS: Final = 0.002
-"""The time between two pieces of a client's bodies while others have requests. A piece takes about half as long."""
+"""How long a client waits between two pieces of its bodies while others have requests: twice a piece's time."""
 
 _WORTH_GIVING: Final = 16 << 20
 """Bytes of bodies that are gone, from which on their memory goes back to the system."""
