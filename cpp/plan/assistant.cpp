@@ -110,8 +110,19 @@ class Assistant final : public Drafter {
             .buffer(ids)
             .buffer(e.activations.f32("cluster_weights"))
             .shape(shape_of(used, clusters))
-            .params(
-                RouteParams{.rows = 0, .experts = clusters, .chosen = used, .gating = kGateSoftmaxChosen, .scale = 1});
+            .params(RouteParams{.rows = 0,
+                                .experts = clusters,
+                                .chosen = used,
+                                .gating = kGateSoftmaxChosen,
+                                .groups = 0,
+                                .groups_used = 0,
+                                .group_top = 0,
+                                .renormalise = 0,
+                                .sum_eps = 0,
+                                .sum_min = 0,
+                                .scale = 1,
+                                .has_choice_bias = 0,
+                                .has_expert_scale = 0});
         e.emit(Op::kExpertsGateUp, "draft_output")
             .input(input, e.input_format(output_))
             .weight(output_)
@@ -129,7 +140,11 @@ class Assistant final : public Drafter {
                                         .k = own_.dim,
                                         .activation = kActNone,
                                         .formats = kActF32,
-                                        .sharpness = 1});
+                                        .has_bias = 0,
+                                        .limit = 0,
+                                        .sharpness = 1,
+                                        .up_offset = 0,
+                                        .gated = 0});
         e.emit(Op::kClusterLogits, "draft_logits")
             .buffer(logits)
             .buffer(ids)
