@@ -189,6 +189,7 @@ AKUNU_DEVICE void stage_inputs(Block b, const RowLength& row, u32 k, const TileM
     if (const u64* words = b.taken(); any_of_warp(words != nullptr)) {
         constexpr u32 kAtOnce = kNormed ? 2 : 4;
         const u32 number = b.taken_number();
+        const bool padded = any_of_warp(row.inputs != k);  // known before the wait
         for (u32 base = thread * kEach; base < k; base += kApart * kAtOnce) {
             RowInputs<kNormed> inputs[kAtOnce];
             AKUNU_UNROLL
@@ -206,7 +207,7 @@ AKUNU_DEVICE void stage_inputs(Block b, const RowLength& row, u32 k, const TileM
             });
             AKUNU_UNROLL
             for (u32 j = 0; j < kAtOnce; ++j) {
-                if (row.inputs != k && base + j * kApart >= row.inputs) inputs[j] = {};
+                if (padded && base + j * kApart >= row.inputs) inputs[j] = {};
             }
             AKUNU_UNROLL
             for (u32 j = 0; j < kAtOnce; j += 2) {
