@@ -13,6 +13,7 @@ from .test_batches import check as check_batch
 from .test_device import QUANTIZE
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
+pytestmark = pytest.mark.long  # they have an emulator of their own
 
 MODEL = """
 import hashlib
@@ -29,9 +30,7 @@ print(list(engine.decode(5).ids), hashlib.sha256(engine.logits(ids).tobytes()).h
 """
 
 
-@pytest.mark.parametrize(
-    ("rows", "weights"), [(1, "q4_0"), (100, "q4_0"), (100, "f16"), (40, "q4_k"), (9, "f32")]
-)
+@pytest.mark.parametrize(("rows", "weights"), [(100, "q4_0"), (9, "f32")])
 def test_a_prompt_and_what_follows_it_have_the_same_bits(
     run: Run, run_checked: Run, rows: int, weights: str
 ) -> None:
@@ -42,7 +41,7 @@ def test_a_prompt_and_what_follows_it_have_the_same_bits(
     assert done.stdout == expected.stdout, done.stderr or done.stdout
 
 
-@pytest.mark.parametrize(("texts", "weights"), [(20, "f16"), (33, "q4_0")])
+@pytest.mark.parametrize(("texts", "weights"), [(20, "f16")])
 def test_a_batch(run_checked: Run, texts: int, weights: str) -> None:
     check_batch(
         run_checked, dim=128, lengths=[1 + 5 * i % 7 for i in range(texts)], weights=weights, head_dim=32,
