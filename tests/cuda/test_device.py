@@ -68,8 +68,7 @@ def test_a_block_that_does_not_come_is_an_error_and_no_hang(run: Run) -> None:
     assert "[quantize] did not end in time on the GPU: some block waited for 50 ms" in done.stderr
 
 
-def test_words_that_do_not_come_are_an_error_and_the_next_chain_runs(run: Run) -> None:
-    code = """
+TWO_CHAINS = """
 import akunu
 with akunu.load("ember", device="cuda", progress=False) as model:
     for _ in range(2):
@@ -78,11 +77,18 @@ with akunu.load("ember", device="cuda", progress=False) as model:
         except akunu.DeviceError as error:
             print(error)
 """
-    # Of a chain's commands of one row; the prompt's come before it.
-    done = run(code, EMULATOR_LOSE_WORDS="60", AKUNU_CUDA_TIMEOUT_MS="500")
+
+
+def lost_words(run: Run) -> None:
+    """A chain loses words of its commands of one row, behind the prompt's, and the next one runs."""
+    done = run(TWO_CHAINS, EMULATOR_LOSE_WORDS="60", AKUNU_CUDA_TIMEOUT_MS="500")
     first, second = done.stdout.splitlines()
     assert first.startswith("[layers.") and "some block waited for 500 ms" in first, done.stderr or first
     assert second == "2"
+
+
+def test_words_that_do_not_come_are_an_error_and_the_next_chain_runs(run: Run) -> None:
+    lost_words(run)
 
 
 @pytest.mark.parametrize("launch", [1, 2])

@@ -10,7 +10,7 @@ import pytest
 
 from .kernel_cases import check
 from .test_batches import check as check_batch
-from .test_device import QUANTIZE
+from .test_device import QUANTIZE, lost_words
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 pytestmark = pytest.mark.long  # they have an emulator of their own
@@ -60,19 +60,7 @@ def test_tiles_in_parts_and_tall_ones(run_checked: Run) -> None:
 
 
 def test_a_word_that_does_not_come_is_an_error(run_checked: Run) -> None:
-    code = """
-import akunu
-with akunu.load("ember", device="cuda", progress=False) as model:
-    for _ in range(2):
-        try:
-            print(len(model.generate("Once", max_tokens=2, temperature=0).ids))
-        except akunu.DeviceError as error:
-            print(error)
-"""
-    done = run_checked(code, EMULATOR_LOSE_WORDS="60", AKUNU_CUDA_TIMEOUT_MS="500")
-    first, second = done.stdout.splitlines()
-    assert "some block waited for 500 ms" in first, done.stderr or first
-    assert second == "2"
+    lost_words(run_checked)
 
 
 def test_their_machine_code_is_kept_beside_the_others(run: Run, run_checked: Run, tmp_path: Path) -> None:
