@@ -164,7 +164,7 @@ MEASURED = [
 
 @pytest.mark.parametrize(("steps", "draft"), MEASURED)
 def test_a_head_none_of_whose_drafts_hold_costs_little(steps: tuple[float, ...], draft: float) -> None:
-    """The controller alone, on times that are set: what several texts lose by drafts that are refused."""
+    """The controller alone, on times that are set: what several sequences lose by drafts that are refused."""
     costs, usual, tokens = StepCosts(), UsualTrust(), 256
     for _ in range(4):
         trust, total, drafted = usual.begin(), 0.0, 0
@@ -269,7 +269,7 @@ def test_sequences_are_those_without_drafts(
     drafted = [model.generate(p, **options) for p in prompts]
     together = model.generate_batch(prompts, **options)
     for one, other, third in zip(plain, drafted, together, strict=True):
-        assert other.ids == one.ids == third.ids and other.own == one.text
+        assert other.ids == one.ids == third.ids and other.text == one.text
         if one.logprobs is not None:
             assert other.logprobs == one.logprobs == third.logprobs
     assert not any(one.stats.drafted_tokens for one in plain)

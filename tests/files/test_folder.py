@@ -341,9 +341,9 @@ BAD: dict[str, tuple[Callable[[Path], None], type[AkunuError], str]] = {
     ),
     "bad tokenizer": (replace("tokenizer.json", "{}"), AkunuError, "tokenizer.json: model: found NoneType"),
     "an unknown quantization": (
-        configured(quantization_config={"quant_method": "awq", "bits": 4}),
+        configured(quantization_config={"quant_method": "hqq", "bits": 4}),
         UnsupportedError,
-        "quantized by 'awq', which is not supported",
+        "quantized by 'hqq', which is not supported",
     ),
 }
 

@@ -162,7 +162,11 @@ def outputs(row: Case, lab: ExpertsLab) -> dict[str, bytes]:
     return {name: a.tobytes() for name, a in left_by(row, lab).items() if isinstance(a, np.ndarray)}
 
 
-SORTED = [c for c in CASES if c.get("dtype") in SOME and c.get("rows") in (1, 7, 30, 60)]
+SORTED = [
+    c
+    for c in CASES
+    if c.get("dtype") in SOME and c.get("rows") in (1, 7, 30, 60) and c.get("experts") <= 1024
+]  # more are clusters, which are not sorted
 
 
 @pytest.mark.parametrize(("split", "wide"), [(1, 4), (2, 4), (4, 4), (1, 8)])

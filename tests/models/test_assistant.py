@@ -136,8 +136,8 @@ def test_drafts_of_clusters_of_many_sequences_are_those_of_each_alone(folder: Pa
     row = assistants.ALL["gemma4_e_ordered"]
     files, spec = folder_files(row, folder)
     rng = np.random.default_rng(1)
-    texts = [rng.integers(3, row.family.vocab_size, n).tolist() for n in (33, 64, 5, 90)]
-    check_drafts_of_many(lambda **options: _core.Engine(files, spec, **SETTINGS | options), texts)
+    prompts = [rng.integers(3, row.family.vocab_size, n).tolist() for n in (33, 64, 5, 90)]
+    check_drafts_of_many(lambda **options: _core.Engine(files, spec, **SETTINGS | options), prompts)
 
 
 @pytest.mark.parametrize(

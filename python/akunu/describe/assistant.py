@@ -142,7 +142,7 @@ def _with_assistant(
 
 
 def _clusters(numbers: Numbers, vocab_size: int) -> tuple[int, int]:
-    """How many clusters the tokens have, and how many of them a draft looks at; zeros: at all tokens."""
+    """Return how many clusters of tokens there are and how many a draft looks at; zeros: at all tokens."""
     if not numbers.get("use_ordered_embeddings"):
         return 0, 0
     count, used = numbers.integer("clusters"), numbers.integer("clusters_used")
@@ -164,7 +164,7 @@ def _clusters(numbers: Numbers, vocab_size: int) -> tuple[int, int]:
 
 
 def _order(tensors: Mapping[str, TensorInfo], vocab_size: int) -> TensorRef:
-    """Where the numbers of tokens are, cluster by cluster."""
+    """Return the rule of the tokens' numbers, cluster by cluster."""
     tensor = tensors.get(_ORDER)
     if tensor is None:
         raise ModelFileError(f"tensor {_ORDER} is missing; it is needed")

@@ -53,7 +53,7 @@ _FORMS: Final = (
     *("pack-quantized", "int-quantized", "float-quantized", "naive-quantized"),
     *("nvfp4-pack-quantized", "mxfp4-pack-quantized"),
 )
-"""What compressed-tensors calls its layouts."""
+"""The names that compressed-tensors has for its layouts."""
 
 _INTEGERS: Final = ("pack-quantized", "int-quantized")
 _FOUR_BITS: Final = ("nvfp4-pack-quantized", "mxfp4-pack-quantized")

@@ -31,7 +31,7 @@ _UNBIASED: Final = ("llama", "mistral", "mixtral")
 
 @dataclass(frozen=True, kw_only=True)
 class PackedMatrix:
-    """Where the parts of a matrix lie; see `PackedMatrix` in `cpp/formats/repacked.h`."""
+    """The parts of a matrix and their layout; see `PackedMatrix` in `cpp/formats/repacked.h`."""
 
     name: str
     layout: str
@@ -54,7 +54,7 @@ class PackedMatrix:
 
     @property
     def planes(self) -> dict[str, int] | None:
-        """How MLX says what this becomes; None where it becomes floats."""
+        """The settings by which MLX describes the result; None where it becomes floats."""
         if self.index or self.table:
             return None
         group = next((g for g in _MLX_GROUPS if self.group % g == 0 and self.cols % g == 0), None)
@@ -179,7 +179,7 @@ def _group(name: str, n_cols: int, n_groups: int, said: object) -> int:
 
 
 def _gptq(folder: _Folder) -> Iterator[PackedMatrix]:
-    """Those of AutoGPTQ, GPTQModel and AutoRound."""
+    """Yield the matrices of AutoGPTQ, GPTQModel and AutoRound."""
     key = "checkpoint_format" if "checkpoint_format" in folder.settings else "format"
     folder.refuse(key, ("gptq", "gptq_v2"))
     folder.refuse("is_marlin_format", (False,))
@@ -214,7 +214,7 @@ def _gptq(folder: _Folder) -> Iterator[PackedMatrix]:
 
 
 def _awq(folder: _Folder) -> Iterator[PackedMatrix]:
-    """Those of AutoAWQ."""
+    """Yield the matrices of AutoAWQ."""
     for form in ("version", "format", "checkpoint_format"):  # the last two are GPTQModel's
         folder.refuse(form, ("gemm", "GEMM"))
     key = "bits" if "bits" in folder.settings else "w_bit"

@@ -20,7 +20,7 @@ WINDOW_SECONDS: Final = 10.0
 WINDOW_BYTES: Final = 10 << 10
 """Bytes of a body, or its end, that have to arrive in each such time."""
 TURN_SECONDS: Final = 0.002
-"""How long a client's body waits between two pieces while others have requests: twice a piece's time."""
+"""The time between two pieces of a client's bodies while others have requests: twice that of a piece."""
 
 _WORTH_GIVING: Final = 16 << 20
 """Bytes of bodies that are gone, from which on their memory goes back to the system."""

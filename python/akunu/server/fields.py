@@ -35,7 +35,7 @@ _PLACE: Final = re.compile(r" - at (?:`key` in )?`\$\.?(?P<at>[^`]*)`")
 _CARELESS: Final = ("", "application/x-www-form-urlencoded", "text/plain")
 """Types of programs that name none: curl says `-d` is a form, and Ollama takes everything."""
 _BY_PAGES: Final = ("origin", "sec-fetch-site")
-"""What a browser says of a page that sends something, and the page cannot leave out."""
+"""The headers in which a browser names the page that sends something, which the page cannot leave out."""
 
 _FEW: Final = 1000
 """Messages that are read without more ado."""

@@ -1,4 +1,4 @@
-"""How far a prompt is read, told while its first token is waited for, as llama-server does."""
+"""Reports of how far a prompt is read while its first token is waited for, as llama-server sends them."""
 
 from __future__ import annotations
 

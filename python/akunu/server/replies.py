@@ -75,7 +75,7 @@ def openai_usage(
 
 
 def prompt_details(stats: Sequence[Stats]) -> dict[str, int]:
-    """Which tokens of prompts were cached, and which are images, where there are some."""
+    """Count the tokens of prompts that were cached and those that are images, where there are some."""
     images = sum(each.image_tokens for each in stats)
     cached = sum(each.cached_tokens for each in stats)
     return {"cached_tokens": cached} | ({"image_tokens": images} if images else {})
