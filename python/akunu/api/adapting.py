@@ -142,7 +142,7 @@ class Adapting:
         return adapter if scale is None else replace(adapter, scale=scale)
 
     def _adapted(self, name: str | None, scale: float | None) -> dict[str, Any]:
-        """Return the arguments of an adapter for the engine's runs. Call it in a turn: none is removed then."""
+        """Return an adapter's arguments for the engine's runs. Call it in a turn: none is removed then."""
         if scale is not None:
             scale = SCALE.check("adapter_scale", scale)
         adapter = self._adapter(name, scale)
