@@ -144,7 +144,7 @@ def first_tokens(engine: Engine, vocab: int, prompt: int, rounds: int) -> dict[s
 
 
 def scheduling_share(engine: Engine, vocab: int, streams: int, tokens: int) -> float:
-    """Of one thread that reads all sequences: its processor time outside the engine, over all of it."""
+    """The share of its processor time that a thread that reads all sequences spends outside the engine."""
     timed = TimedEngine(engine)
     scheduler = Scheduler(cast(Engine, timed))
     sequences = [Sequence(ids(vocab, START, 50 + i), GREEDY, limit=tokens) for i in range(streams)]

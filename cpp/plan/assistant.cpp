@@ -103,26 +103,8 @@ class Assistant final : public Drafter {
         const Binding &scores = e.activations.f32("cluster_scores"), &ids = e.activations.f32("cluster_ids");
         const Binding& logits = e.activations.f32("cluster_logits");
         e.matmul("draft_centroids", -1, input, centroids_, scores);
-        e.emit(Op::kRoute, "draft_clusters")
-            .buffer(scores)
-            .buffer({})
-            .buffer({})
-            .buffer(ids)
-            .buffer(e.activations.f32("cluster_weights"))
-            .shape(shape_of(used, clusters))
-            .params(RouteParams{.rows = 0,
-                                .experts = clusters,
-                                .chosen = used,
-                                .gating = kGateSoftmaxChosen,
-                                .groups = 0,
-                                .groups_used = 0,
-                                .group_top = 0,
-                                .renormalise = 0,
-                                .sum_eps = 0,
-                                .sum_min = 0,
-                                .scale = 1,
-                                .has_choice_bias = 0,
-                                .has_expert_scale = 0});
+        e.route("draft_clusters", -1, scores, clusters, used, {.gating = kGateSoftmaxChosen},
+                {.ids = ids, .weights = e.activations.f32("cluster_weights"), .choice_bias = {}, .expert_scale = {}});
         e.emit(Op::kExpertsGateUp, "draft_output")
             .input(input, e.input_format(output_))
             .weight(output_)

@@ -177,6 +177,30 @@ Act Emitter::block_input(std::string name, int layer, const Norm& norm, std::uin
     return {hidden, input.compact};
 }
 
+void Emitter::route(std::string name, int layer, const Binding& logits, std::uint64_t experts, std::uint32_t used,
+                    const RouterConfig& router, const Routed& routed) {
+    emit(Op::kRoute, std::move(name), layer)
+        .buffer(logits)
+        .buffer(routed.choice_bias)
+        .buffer(routed.expert_scale)
+        .buffer(routed.ids)
+        .buffer(routed.weights)
+        .shape(shape_of(used, experts))
+        .params(RouteParams{.rows = 0,
+                            .experts = static_cast<u32>(experts),
+                            .chosen = used,
+                            .gating = router.gating,
+                            .groups = router.groups,
+                            .groups_used = router.groups_used,
+                            .group_top = router.group_top,
+                            .renormalise = router.renormalise,
+                            .sum_eps = router.sum_eps,
+                            .sum_min = router.sum_min,
+                            .scale = router.scale,
+                            .has_choice_bias = bool(routed.choice_bias),
+                            .has_expert_scale = bool(routed.expert_scale)});
+}
+
 void Emitter::activate(std::string name, int layer, Activation activation, const Act& x, const Act& up, const Act& out,
                        std::uint32_t formats, std::uint32_t fixed_rows) {
     emit(Op::kGateAct, std::move(name), layer)

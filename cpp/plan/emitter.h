@@ -115,6 +115,13 @@ class Emitter : public PlanContext {
                   const RmsNormOptions& options);
     // What a block's matmuls read, in `formats`: the norm of the residual stream, or, without one, the stream itself.
     Act block_input(std::string name, int layer, const Norm& norm, std::uint32_t formats);
+    // Chooses `used` of so many experts by a row's logits, with the weights that the router gives them.
+    struct Routed {
+        Binding ids, weights;
+        Vector choice_bias, expert_scale;
+    };
+    void route(std::string name, int layer, const Binding& logits, std::uint64_t experts, std::uint32_t used,
+               const RouterConfig& router, const Routed& routed);
     // out = act(x)·up, or act(x) alone, in `formats`; rows of `up` may be parts of longer ones. `fixed_rows`: n > 0:
     // always so many.
     void activate(std::string name, int layer, Activation activation, const Act& x, const Act& up, const Act& out,

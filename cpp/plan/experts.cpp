@@ -180,26 +180,11 @@ class ExpertsBlock final : public Block {
                const Vector& choice_bias, const Vector& expert_scale) const {
         const Binding& logits = e.activations.f32(name + "_logits");
         e.matmul(name + "_router", place_.layer, input, x.router, logits, {.bias = x.router_bias});
-        e.emit(Op::kRoute, name + "_route", place_.layer)
-            .buffer(logits)
-            .buffer(choice_bias)
-            .buffer(expert_scale)
-            .buffer(e.activations.f32(name + "_ids"))
-            .buffer(e.activations.f32(name + "_weights"))
-            .shape(shape_of(used, x.router.rows))
-            .params(RouteParams{.rows = 0,
-                                .experts = static_cast<u32>(x.router.rows),
-                                .chosen = used,
-                                .gating = r.gating,
-                                .groups = r.groups,
-                                .groups_used = r.groups_used,
-                                .group_top = r.group_top,
-                                .renormalise = r.renormalise,
-                                .sum_eps = r.sum_eps,
-                                .sum_min = r.sum_min,
-                                .scale = r.scale,
-                                .has_choice_bias = bool(choice_bias),
-                                .has_expert_scale = bool(expert_scale)});
+        e.route(name + "_route", place_.layer, logits, x.router.rows, used, r,
+                {.ids = e.activations.f32(name + "_ids"),
+                 .weights = e.activations.f32(name + "_weights"),
+                 .choice_bias = choice_bias,
+                 .expert_scale = expert_scale});
     }
 
     // What experts read of the rows.

@@ -14,6 +14,12 @@ namespace akunu::cuda {
 
 namespace {
 
+void set_buffers(Command& out, std::span<const Binding> buffers) {
+    for (std::size_t i = 0; i < buffers.size(); ++i) {
+        if (buffers[i]) out.buffers[i] = reinterpret_cast<u64>(buffers[i].as());
+    }
+}
+
 std::optional<Command> decode_attention(std::span<const DispatchCmd> c, std::span<const Command> commands, u32 max_rows,
                                         u32 blocks) {
     if (c.size() < 3 || c[0].op != Op::kPrepareHeads) return {};
@@ -94,11 +100,22 @@ std::optional<Command> decode_attention(std::span<const DispatchCmd> c, std::spa
     out.patch_value[2] = kPatchKeys;
     out.label = commands[1].label;
     std::memcpy(out.params, &p, sizeof p);
-    for (std::size_t i = 0; i < buffers.size(); ++i) {
-        if (buffers[i]) out.buffers[i] = reinterpret_cast<u64>(buffers[i].as());
-    }
+    set_buffers(out, buffers);
     return out;
 }
+
+// The matmul that gives the logits of so many experts.
+void take_router(Consumed& router, u32 experts, const Binding& input) {
+    using M = MatmulParams;
+    router.patched(&M::rows, PatchSource::kRows);
+    router.demand(&M::n, experts);
+    router.demand(&M::y_stride, experts);
+    router.demand(&M::format, u32{kActF32});
+    router.demand_buffer(0, input);
+    router.weight(1);
+}
+// Whether threads may load the router's weights four at a time.
+bool loads_by_fours(const WeightPlanes& w) { return w.reader == kReadF32 && w.codes % 16 == 0; }
 
 // The router of a shared expert, which has a row of weights, and its choice, whose weight is a sigmoid: where both of
 // its results are.
@@ -106,15 +123,9 @@ std::optional<std::array<Binding, 2>> shared_route(std::span<const DispatchCmd> 
                                                    const Binding& input) {
     if (c.size() < 2 || c[0].op != Op::kMatmul || c[1].op != Op::kRoute) return {};
     Consumed router(c[0]), route(c[1]);
-    using M = MatmulParams;
     using R = RouteParams;
-    router.patched(&M::rows, PatchSource::kRows);
-    router.demand(&M::n, 1u);
-    router.take(&M::k);  // the input's
-    router.demand(&M::y_stride, 1u);
-    router.demand(&M::format, u32{kActF32});
-    router.demand_buffer(0, input);
-    router.weight(1);
+    take_router(router, 1, input);
+    router.take(&MatmulParams::k);  // the input's
     route.patched(&R::rows, PatchSource::kRows);
     route.demand(&R::experts, 1u);
     route.demand(&R::chosen, 1u);
@@ -122,8 +133,7 @@ std::optional<std::array<Binding, 2>> shared_route(std::span<const DispatchCmd> 
     route.demand(&R::scale, 1.0f);
     route.demand_buffer(0, router.buffer(2));
     const std::array<Binding, 2> results = {route.buffer(3), route.buffer(4)};
-    const WeightPlanes& w = commands[0].weights[0];
-    if (!router.whole() || !route.whole() || w.reader != kReadF32 || w.codes % 16 != 0) return {};
+    if (!router.whole() || !route.whole() || !loads_by_fours(commands[0].weights[0])) return {};
     return results;
 }
 
@@ -132,7 +142,6 @@ std::optional<Command> norm_route(std::span<const DispatchCmd> c, std::span<cons
     if (c.size() < 3 || c[0].op != Op::kNorm || c[1].op != Op::kMatmul || c[2].op != Op::kRoute) return {};
     Consumed norm(c[0]), router(c[1]), route(c[2]);
     using N = NormParams;
-    using M = MatmulParams;
     using R = RouteParams;
     norm.patched(&N::rows, PatchSource::kRows);
     norm.demand(&N::gather, 0u);
@@ -140,7 +149,7 @@ std::optional<Command> norm_route(std::span<const DispatchCmd> c, std::span<cons
     NormRouteParams p{.dim = norm.take(&N::dim),
                       .eps = norm.take(&N::eps),
                       .formats = norm.take(&N::formats),
-                      .has_bias = router.take(&M::has_bias),
+                      .has_bias = router.take(&MatmulParams::has_bias),
                       .shared = 0,
                       .route = {.rows = 1,
                                 .experts = route.take(&R::experts),
@@ -155,24 +164,18 @@ std::optional<Command> norm_route(std::span<const DispatchCmd> c, std::span<cons
                                 .scale = route.take(&R::scale),
                                 .has_choice_bias = route.take(&R::has_choice_bias),
                                 .has_expert_scale = route.take(&R::has_expert_scale)}};
-    router.patched(&M::rows, PatchSource::kRows);
-    router.demand(&M::n, p.route.experts);
-    router.demand(&M::k, p.dim);
-    router.demand(&M::y_stride, p.route.experts);
-    router.demand(&M::format, u32{kActF32});
+    router.demand(&MatmulParams::k, p.dim);
     route.patched(&R::rows, PatchSource::kRows);
     std::array<Binding, 12> buffers;
     for (std::size_t i = 0; i < 4; ++i) buffers[i] = norm.buffer(i);
-    router.demand_buffer(0, buffers[2]);
-    router.weight(1);
+    take_router(router, p.route.experts, buffers[2]);
     buffers[4] = router.buffer(2);
     buffers[5] = router.buffer(3);
     route.demand_buffer(0, buffers[4]);
     for (std::size_t i = 1; i < 5; ++i) buffers[5 + i] = route.buffer(i);
-    const bool floats = commands[1].weights[0].reader == kReadF32 && (p.formats & kActF32) != 0;
     const bool aligned = reinterpret_cast<u64>(buffers[0].as()) % 16 == 0 &&
-                         reinterpret_cast<u64>(buffers[1].as()) % 16 == 0 && commands[1].weights[0].codes % 16 == 0;
-    if (!norm.whole() || !router.whole() || !route.whole() || !floats || !aligned) return {};
+                         reinterpret_cast<u64>(buffers[1].as()) % 16 == 0 && loads_by_fours(commands[1].weights[0]);
+    if (!norm.whole() || !router.whole() || !route.whole() || !aligned || (p.formats & kActF32) == 0) return {};
     if (p.dim % 4 != 0 || p.dim > kRouterInputs) return {};
     Command out{};
     out.op = kOpNormRoute;
@@ -185,9 +188,7 @@ std::optional<Command> norm_route(std::span<const DispatchCmd> c, std::span<cons
         std::ranges::copy(*shared, buffers.end() - 2);
     }
     std::memcpy(out.params, &p, sizeof p);
-    for (std::size_t i = 0; i < buffers.size(); ++i) {
-        if (buffers[i]) out.buffers[i] = reinterpret_cast<u64>(buffers[i].as());
-    }
+    set_buffers(out, buffers);
     return out;
 }
 

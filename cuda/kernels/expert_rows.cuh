@@ -13,9 +13,8 @@ namespace akunu::cuda {
 constexpr bool has_expert_rows(u32 reader) { return tile_layout(reader).inputs != 0 && input_parts(reader) == 1; }
 template <u32 kReader>
 AKUNU_DEVICE bool takes_expert_rows(u32 cols, u32 rows) {
-    constexpr u32 kSums = 2 * kTilesAtOnce * kWarps * kTileRows * 4;
     return in_tiles(kReader, cols) &&
-           tile_memory(rows * padded_inputs(cols), 1).partials + kSums <= kSharedHead + kOpBytes;
+           tile_memory(rows * padded_inputs(cols), 1).partials + 2 * kPartialsBytes <= kSharedHead + kOpBytes;
 }
 
 // Of an expert's weight: where a tile begins.
@@ -93,7 +92,7 @@ AKUNU_DEVICE_CALL void experts_gate_up_row(Block b) {
             const float up = sum_of_warps(partials, 2 * i + 1, thread % kTileRows);
             out.store(u64(u / tiles) * p.n + n, gated(b, id_of(u), n, gate, up));
         }
-        partials = 2 * m.partials + kTilesAtOnce * kWarps * kTileRows * 4 - partials;  // the other half
+        partials = m.other_half(partials);
     }
 }
 
@@ -147,7 +146,7 @@ AKUNU_DEVICE_CALL void experts_down_row(Block b) {
             for (u32 c = 0; p.has_bias && c < p.chosen; ++c) sum += weights[c] * bias[u64(id_of(c)) * p.n + n];
             y[n] = p.accumulate ? y[n] + sum : sum;
         }
-        partials = 2 * m.partials + kTilesAtOnce * kWarps * kTileRows * 4 - partials;
+        partials = m.other_half(partials);
     }
 }
 

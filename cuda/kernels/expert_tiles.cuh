@@ -30,7 +30,6 @@ template <>
 struct ExpertHalves<Format<kReadF16>> : GroupHalves<Format<kReadF16>> {};
 template <>
 struct ExpertHalves<Format<kReadBf16>> : GroupHalves<Format<kReadBf16>> {};
-// A code's bits, its exponent's and its mantissa's, are those of an F16 number 2^-14 times as large.
 template <>
 struct ExpertHalves<Format<kReadMxfp4>> : TiledHalves<kReadMxfp4> {
     struct Raw : Pieces<1> {
@@ -48,15 +47,12 @@ struct ExpertHalves<Format<kReadMxfp4>> : TiledHalves<kReadMxfp4> {
         return r;
     }
     static AKUNU_DEVICE void convert(const Raw& r, u32, u32 (&h)[16]) {
-        constexpr u32 kFactor = 0x74007400u;  // 2^14
         const u32 scale = twice(2.0f * e8m0_half(r.exponent));
         AKUNU_UNROLL
         for (u32 i = 0; i < 8; ++i) {
             const u32 two = two_bytes(r.word(i / 2), i % 2);
-            const u32 low = (two & 0x00070007u) << 9 | (two & 0x00080008u) << 12;
-            const u32 high = (two & 0x00700070u) << 5 | (two & 0x00800080u) << 8;
-            h[i] = multiply_halves(multiply_halves(low, kFactor), scale);
-            h[8 + i] = multiply_halves(multiply_halves(high, kFactor), scale);
+            h[i] = multiply_halves(low_e2m1(two), scale);
+            h[8 + i] = multiply_halves(high_e2m1(two), scale);
         }
     }
 };

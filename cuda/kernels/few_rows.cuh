@@ -65,21 +65,16 @@ struct Columns<kReadQ4_0> : CodeColumns<1, true, false> {
     }
 };
 
-// A code's bits, its exponent's and its mantissa's, are those of an F16 number 2^-14 times as large.
 template <>
 struct Columns<kReadMxfp4> : CodeColumns<1, true, false> {
     static AKUNU_DEVICE void load(u32 unit, u32, u32 group, u32 lane, Rows& r) {
-        constexpr u32 kFactor = 0x74007400u;  // 2^14
         AKUNU_UNROLL
         for (u32 upper = 0; upper < 2; ++upper) {
             const u32 w = lane_word(unit, group, lane, upper);
             AKUNU_UNROLL
             for (u32 i = 0; i < 2; ++i) {
-                const u32 two = w >> 8 * i;
-                const u32 low = (two & 0x00070007u) << 9 | (two & 0x00080008u) << 12;
-                const u32 high = (two & 0x00700070u) << 5 | (two & 0x00800080u) << 8;
-                r.a[0][2 * i + upper] = multiply_halves(low, kFactor);
-                r.a[1][2 * i + upper] = multiply_halves(high, kFactor);
+                r.a[0][2 * i + upper] = low_e2m1(w >> 8 * i);
+                r.a[1][2 * i + upper] = high_e2m1(w >> 8 * i);
             }
             r.scale[0][upper] =
                 2.0f * e8m0_half(shared_at<const u8>(lane_extras<kReadMxfp4>(unit, lane, upper) + group));

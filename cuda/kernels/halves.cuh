@@ -54,6 +54,14 @@ AKUNU_DEVICE u32 twice(float v) { return twice(u32(to_half(v))); }
 constexpr u32 kThousand = 0x64006400u, kSixtyFour = 0x54005400u;
 AKUNU_DEVICE u32 low_nibbles(u32 two) { return (two & 0x000F000Fu) | kThousand; }
 AKUNU_DEVICE u32 high_nibbles(u32 two) { return (two & 0x00F000F0u) | kSixtyFour; }
+// The same of codes of E2M1, what they count: a code's bits, its exponent's and its mantissa's, are those of an F16
+// number 2^-14 times as large.
+AKUNU_DEVICE u32 low_e2m1(u32 two) {
+    return multiply_halves((two & 0x00070007u) << 9 | (two & 0x00080008u) << 12, 0x74007400u);
+}
+AKUNU_DEVICE u32 high_e2m1(u32 two) {
+    return multiply_halves((two & 0x00700070u) << 5 | (two & 0x00800080u) << 8, 0x74007400u);
+}
 // Bytes 2i and 2i + 1 of a word, each in a half.
 AKUNU_DEVICE u32 two_bytes(u32 word, u32 i, u32 above = 0) { return choose_bytes(word, above, i ? 0x7362u : 0x5140u); }
 

@@ -13,6 +13,8 @@ namespace akunu::cuda {
 
 // Tiles whose sums are added up at once: a thread for each row.
 constexpr u32 kTilesAtOnce = kThreads / kTileRows;
+// Half of the memory of their sums, which take turns.
+constexpr u32 kPartialsBytes = kTilesAtOnce * kWarps * kTileRows * 4;
 
 // Offsets in shared memory: so every access is known to be one of it.
 struct TileMemory {
@@ -21,6 +23,8 @@ struct TileMemory {
     u32 factors;   // float [k / kStepInputs]
     u32 squares;   // float [kWarps], where the input is to be normalised
     u32 partials;  // float [2][kTilesAtOnce][kWarps][kTileRows]
+
+    AKUNU_DEVICE u32 other_half(u32 of) const { return 2 * partials + kPartialsBytes - of; }
 };
 AKUNU_DEVICE TileMemory tile_memory(u32 k, u32 parts) {
     TileMemory m;
@@ -477,7 +481,7 @@ AKUNU_DEVICE void row_tiles(Block b, u32 second) {
         if (!pairs) v += out.base;
 #endif
         out.store(job, v);
-        partials = 2 * m.partials + kTilesAtOnce * kWarps * kTileRows * 4 - partials;  // the other half
+        partials = m.other_half(partials);
     }
     ring.keep(warp, lane);
 }

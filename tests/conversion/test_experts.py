@@ -208,7 +208,7 @@ def test_each_expert_is_weighed_by_its_own_inputs(place: Path, tmp_path: Path) -
 def test_inputs_of_each_expert_are_measured(
     name: str, place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As `llama-imatrix` does it: over the tokens that chose the expert, and how many these are."""
+    """`llama-imatrix` sums over the tokens that chose the expert, and counts them; so does Akunu."""
     path = file_of(name, place)
     ids = np.asarray(tiny.golden(name).prompt, np.uint32)
     texts = [ids[:9], ids[9:]]

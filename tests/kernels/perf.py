@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from akunu import _core
 
 from .case import Case
-from .cases import perf_cases
 from .devices import Target, lab
+from .perf_cases import perf_cases
 from .runner import device_buffers
 
 CACHE_BYTES = 128 << 20  # weights and caches in turn: so many bytes, that no cache holds them

@@ -12,9 +12,9 @@ import pytest
 from children import environment
 
 from .case import Case
-from .cases import perf_cases
 from .devices import cpu_targets, lab
 from .perf import measure
+from .perf_cases import perf_cases
 
 ROOT = Path(__file__).resolve().parents[2]
 

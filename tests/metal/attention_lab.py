@@ -99,7 +99,7 @@ class CacheShape:
 
     @property
     def slots(self) -> npt.NDArray[np.uint32]:
-        """Of each sequence: in no order, one of them unused."""
+        """Return the slot of each sequence: the slots are in no order, and one is unused."""
         n = len(self.lengths)
         return np.random.default_rng(n).permutation(n + 1)[:n].astype(np.uint32)
 
@@ -321,7 +321,7 @@ class Case(Spans):
 
     @property
     def lengths(self) -> tuple[int, ...]:
-        """Of the sequences."""
+        """Return how many keys each sequence has."""
         return tuple(self.fixed or n + at for n, at in self.spans)
 
     @property

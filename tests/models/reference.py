@@ -281,7 +281,7 @@ def _gates(logits: Array, gating: str) -> Array:
 
 
 def project_expert(layer: Layer, name: str, count: int, e: int, x: Array) -> Array:
-    """The same of one expert's matrix."""
+    """Return x times one expert's matrix, with its bias where it has one."""
     weight = layer[name]
     y = weight.reshape(count, -1, weight.shape[-1])[e] @ x
     bias = f"{name}_bias"

@@ -87,7 +87,7 @@ def types_of(path: Path) -> set[str]:
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("name", ["llama_256", "phi3", "qwen3moe"])
 def test_a_packed_folder_is_the_model_of_its_values(name: str, form: str, tmp_path: Path) -> None:
-    """Of phi3 one matrix has Q, K and V, and one gate and up; experts are matrices of their own."""
+    """Phi-3 has Q, K and V in one matrix, and gate and up in one; experts are matrices of their own."""
     codes, values = written(name, form, tmp_path)
     prompt = tiny.golden(name).prompt
     expected = open_folder(values).logits(prompt)

@@ -26,7 +26,7 @@ from akunu.server.generations import (
     together,
 )
 from akunu.server.llama_server import entry_of, sampling_of
-from akunu.server.prompt_progress import Progress
+from akunu.server.prompt_progress import Progress, progress_of
 from akunu.server.prompts import infill_ids, prompt_ids
 from akunu.server.replies import json_response, timings, token_entries
 from akunu.server.sampling_fields import SamplingFields, stop_texts
@@ -312,8 +312,7 @@ async def _until_end(
 
 def _piece(index: int, model: Model, piece: Piece, content: str, fields: NativeRequest) -> dict[str, Any]:
     found: dict[str, Any] = {"index": index, "content": content, "tokens": piece.ids, "stop": False}
-    if isinstance(piece, Progress):
-        found |= piece.fields
+    found |= progress_of(piece)
     if fields.n_probs and piece.logprobs:
         entries = token_entries(model, piece)
         found["completion_probabilities"] = [

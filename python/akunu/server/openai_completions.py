@@ -23,7 +23,7 @@ from akunu.server.fields import read_fields
 from akunu.server.generations import MAX_GENERATIONS, RequestRecord, Server, generations, together
 from akunu.server.openai_chat import StreamOptions
 from akunu.server.openai_fields import ResponseFormat
-from akunu.server.prompt_progress import Progress
+from akunu.server.prompt_progress import Progress, progress_of
 from akunu.server.prompts import infill_ids, prompt_ids, prompt_logprobs
 from akunu.server.replies import (
     FINGERPRINT,
@@ -222,7 +222,7 @@ async def _events(
     async with aclosing(steps):
         async for i, step in steps:
             found = None
-            more: dict[str, Any] = step.piece.fields if isinstance(step.piece, Progress) else {}
+            more: dict[str, Any] = dict(progress_of(step.piece))
             if fields.timings_per_token and step.stats is not None:
                 more = {**more, "timings": timings(step.stats)}
             if fields.logprobs is not None and (step.piece is not None or step.echoed is not None):

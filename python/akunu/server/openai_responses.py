@@ -18,7 +18,7 @@ from akunu.server.fields import query_fields, read_fields
 from akunu.server.generations import RequestRecord, Server
 from akunu.server.kinds import TEXT
 from akunu.server.openai_responses_fields import InputItemsQuery, ResponseQuery, ResponsesRequest
-from akunu.server.prompt_progress import Progress
+from akunu.server.prompt_progress import progress_of
 from akunu.server.replies import json_response, new_id, page, prompt_details, timings, token_entries
 from akunu.server.response_items import stored_items
 from akunu.server.sse import EventStream, event, unless_gone
@@ -171,7 +171,7 @@ class _Answer:
         async with aclosing(found) as steps:
             async for _, step in steps:
                 self._head.update(warned(self._turn))
-                self._progress = step.piece.fields if isinstance(step.piece, Progress) else {}
+                self._progress = progress_of(step.piece)
                 if self._fields.timings_per_token and not self._progress:
                     self._timings = {"timings": timings(step.generation.stats)}
                 yield None

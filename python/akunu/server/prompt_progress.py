@@ -9,7 +9,7 @@ from typing import Final, Self
 from akunu.api.results import Piece
 from akunu.api.streams import AsyncStream
 
-__all__ = ["Progress", "ProgressWatch"]
+__all__ = ["Progress", "ProgressWatch", "progress_of"]
 
 _LOOK_SECONDS: Final = 0.1
 """Between two looks at how far a prompt is."""
@@ -27,6 +27,11 @@ class Progress(Piece):
         told = {"total": total, "cache": cached, "processed": read, "time_ms": round(seconds * 1000)}
         piece.fields = {"prompt_progress": told}
         return piece
+
+
+def progress_of(piece: Piece | None) -> dict[str, dict[str, int]]:
+    """Return the fields of a report; pieces of the output have none."""
+    return piece.fields if isinstance(piece, Progress) else {}
 
 
 class ProgressWatch:
