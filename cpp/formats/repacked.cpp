@@ -21,13 +21,13 @@ namespace akunu {
 
 namespace {
 
-using Bytes = std::vector<std::byte>;
+using ByteVector = std::vector<std::byte>;
 using Layout = PackedMatrix::Layout;
 
 constexpr std::array<std::uint64_t, 8> kAwqOrder{0, 2, 4, 6, 1, 3, 5, 7};
 
 // A tensor, and the file that keeps it.
-struct Part {
+struct StoredTensor {
     std::shared_ptr<const MappedFile> file;
     TensorEntry entry;
     std::span<const std::byte> bytes() const {
@@ -75,7 +75,7 @@ class Packed {
                                    " codes of " + std::to_string(m_.bits) +
                                    " bits; only multiples of 32 columns are supported");
         }
-        const std::uint64_t groups = this->groups(), words = rows * cols * m_.bits / 32;
+        const std::uint64_t groups = this->groups(), words = rows * (cols / 32) * m_.bits;
         const DType type = m_.layout == Layout::Bytes ? DType::I8 : DType::I32;
         expect(codes_, type, m_.layout == Layout::Bytes ? rows * cols : words);
         if (dtype_info(scales_.entry.dtype).block_elems != 1 || !dtype_info(scales_.entry.dtype).is_weight) {
@@ -110,12 +110,12 @@ class Packed {
         return exact ? scales_.entry.dtype : DType::F32;
     }
     const PackedMatrix& matrix() const { return m_; }
-    const Part& stored() const { return codes_; }
+    const StoredTensor& stored() const { return codes_; }
 
     // U32 [rows, cols * bits / 32], a stream along a row.
-    Bytes codes() const {
+    ByteVector codes() const {
         const auto from = codes_.bytes();
-        Bytes out(m_.rows * m_.cols * m_.bits / 8);
+        ByteVector out(m_.rows * m_.cols * m_.bits / 8);
         if (m_.layout == Layout::Bytes) {
             std::ranges::transform(from, out.begin(), [](std::byte b) { return b ^ std::byte{0x80}; });
             return out;
@@ -152,7 +152,7 @@ class Packed {
     }
 
     // Of each row and new group, as `scale_type`.
-    Bytes scales(bool times_zero) const {
+    ByteVector scales(bool times_zero) const {
         std::vector<float> all = stored_scales();
         if (times_zero) {
             const auto zeros = this->zeros();
@@ -164,14 +164,14 @@ class Packed {
             for (std::uint64_t g = 0; g < n; ++g) spread[r * n + g] = all[r * groups + g / each];
         }
         const DType type = scale_type();
-        Bytes out(spread.size() * dtype_info(type).block_bytes);
+        ByteVector out(spread.size() * dtype_info(type).block_bytes);
         put(type, spread, out.data());
         return out;
     }
 
-    Bytes floats() const {
+    ByteVector floats() const {
         const std::uint64_t size = dtype_info(m_.floats).block_bytes;
-        Bytes out(m_.rows * m_.cols * size);
+        ByteVector out(m_.rows * m_.cols * size);
         const auto make = m_.layout == Layout::Table ? values_of_table() : values_of_groups();
         std::vector<float> row(m_.cols);
         for (std::uint64_t r = 0; r < m_.rows; ++r) {
@@ -182,18 +182,20 @@ class Packed {
     }
 
   private:
-    static std::string called(const Part& part) { return part.file->path() + ": tensor " + quoted(part.entry.name); }
-    [[noreturn]] void fail(const Part& part, const std::string& expected) const {
+    static std::string called(const StoredTensor& part) {
+        return part.file->path() + ": tensor " + quoted(part.entry.name);
+    }
+    [[noreturn]] void fail(const StoredTensor& part, const std::string& expected) const {
         throw ModelFileError(called(part) + " does not fit to the matrix " + quoted(m_.name + "weight") + " of " +
                              std::to_string(m_.rows) + " x " + std::to_string(m_.cols) + " weights of " +
                              std::to_string(m_.bits) + " bits in groups of " + std::to_string(m_.group) +
                              "; expected " + expected);
     }
-    void expect(const Part& part, DType type, std::uint64_t elements) const {
+    void expect(const StoredTensor& part, DType type, std::uint64_t elements) const {
         if (part.entry.dtype == type && part.elements() == elements) return;
         fail(part, std::to_string(elements) + " elements of type '" + std::string(dtype_info(type).name) + "'");
     }
-    static Part part(const TensorFiles& from, const std::string& name) {
+    static StoredTensor part(const TensorFiles& from, const std::string& name) {
         const TensorEntry* found = from.find_tensor(name);
         if (!found) throw ModelFileError("tensor " + quoted(name) + " is missing");
         if (found->made) throw UnsupportedError("tensor " + quoted(name) + " has been repacked");
@@ -211,7 +213,7 @@ class Packed {
             std::memcpy(out + 2 * i, &half, 2);
         }
     }
-    static std::vector<float> floats_of(const Part& part) {
+    static std::vector<float> floats_of(const StoredTensor& part) {
         std::vector<float> out(part.elements());
         dequantize_row(part.entry.dtype, part.bytes().data(), out.data(), out.size());
         return out;
@@ -315,23 +317,23 @@ class Packed {
     }
 
     PackedMatrix m_;
-    Part codes_, scales_;
-    std::optional<Part> zeros_, index_, table_, scale_table_, scale_factors_;
+    StoredTensor codes_, scales_;
+    std::optional<StoredTensor> zeros_, index_, table_, scale_table_, scale_factors_;
 };
 
 class RepackedTensor final : public MadeTensor {
   public:
     enum class Plane : std::uint8_t { Codes, Scales, Biases, Floats };
     RepackedTensor(std::shared_ptr<const Packed> matrix, Plane plane) : matrix_(std::move(matrix)), plane_(plane) {}
-    std::shared_ptr<const Bytes> bytes() override {
+    std::shared_ptr<const ByteVector> bytes() override {
         const std::lock_guard lock(mutex_);
         auto held = held_.lock();
-        if (!held) held_ = held = std::make_shared<const Bytes>(make());
+        if (!held) held_ = held = std::make_shared<const ByteVector>(make());
         return held;
     }
 
   private:
-    Bytes make() const {
+    ByteVector make() const {
         switch (plane_) {
             case Plane::Codes:
                 return matrix_->codes();
@@ -344,7 +346,7 @@ class RepackedTensor final : public MadeTensor {
     std::shared_ptr<const Packed> matrix_;
     Plane plane_;
     std::mutex mutex_;
-    std::weak_ptr<const Bytes> held_;
+    std::weak_ptr<const ByteVector> held_;
 };
 
 // The new tensors of a matrix.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -18,8 +19,10 @@ HERE = Path(__file__).resolve().parent
 KERNELS = ROOT / "cuda" / "kernels"
 FLAGS = [
     "-O1", "-finline-small-functions", "-fvisibility=hidden", "-std=c++20", "-fPIC", "-pthread",
-    "-ffp-contract=off", "-fno-strict-aliasing",
+    "-ffp-contract=off", "-fno-strict-aliasing", "-ftls-model=initial-exec",
 ]  # fmt: skip
+if platform.system() == "Linux" and " f16c" in Path("/proc/cpuinfo").read_text():
+    FLAGS.append("-mf16c")  # without it, each half that is read is a call
 
 #: The readers of weights, in the order of their numbers.
 READERS = re.findall(r"^    kRead([A-Z]\w*),", (KERNELS / "command.h").read_text(), re.MULTILINE)

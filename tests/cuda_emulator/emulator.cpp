@@ -36,7 +36,7 @@ emulator_switch:
   movq %rsp, (%rdi)
   movq %rsi, %rsp
   popq %r15; popq %r14; popq %r13; popq %r12; popq %rbx; popq %rbp
-  ret
+  popq %rcx; jmp *%rcx  # a processor predicts that `ret` returns to the last caller, which it never does here
 .size emulator_switch,.-emulator_switch
 )");
 
@@ -55,7 +55,8 @@ unsigned long long nanoseconds() {
 
 namespace emulator {
 
-constexpr std::size_t kStack = 64 << 10;
+// Not a power of two: the fibers' ends of their stacks are in different sets of the processor's caches.
+constexpr std::size_t kStack = (64 << 10) + 5 * 64;
 constexpr unsigned kShared = 227 << 10;
 static_assert(AKUNU_SHARED_BYTES <= kShared, "what lies behind them nobody may write");
 constexpr unsigned char kBeyond = 0xA5;
@@ -67,9 +68,10 @@ int blocks_wanted() {
 }
 
 struct Fiber;
-// Threads that come together: a warp or a block.
+// Threads that come together: a warp or a block. Those that wait are a ring of their own, whose last one is named.
 struct Meeting {
-    std::vector<Fiber*> waiting;
+    Fiber* last = nullptr;
+    unsigned waiting = 0;
 };
 
 // On its way to shared memory; to whom it says that it has come. `bundle`: of a thread's copies that it waits for
@@ -89,12 +91,12 @@ struct Group {
     unsigned char exchange[kBlockThreads / 32][32 * 32];
 };
 
-struct Fiber {
+struct alignas(64) Fiber {
     void* sp = nullptr;
+    Fiber *next = nullptr, *before = nullptr;  // of those that can run, a ring
     unsigned block = 0, thread = 0, bundle = 0;
     unsigned product_bundle = 0;
     std::vector<Product> products;
-    Fiber *next = nullptr, *before = nullptr;  // of those that can run, a ring
 };
 
 struct Grid {
@@ -133,28 +135,42 @@ void put_behind(Fiber& at, Fiber& f) {
     f.next = at.next;
     f.before->next = f.next->before = &f;
 }
-// Out of the ring; `save` is where it goes on, if somebody puts it back.
-void leave_ring(void** save) {
-    Fiber& from = self();
-    if (from.next == &from) {
+void take_out(Fiber& f) {
+    if (f.next == &f) {
         std::fputs("all threads wait for others\n", stderr);
         std::abort();
     }
-    from.before->next = from.next;
-    from.next->before = from.before;
-    current = from.next;
-    emulator_switch(save, current->sp);
+    f.before->next = f.next;
+    f.next->before = f.before;
+}
+// `save` is where the one that runs goes on, if somebody puts it back.
+void resume(Fiber* f, void** save) {
+    current = f;
+    emulator_switch(save, f->sp);
 }
 
 void meet(Meeting& m, unsigned n) {
     Fiber& mine = self();
-    if (m.waiting.size() + 1 < n) {
-        m.waiting.push_back(&mine);
-        leave_ring(&mine.sp);
+    if (++m.waiting < n) {
+        Fiber* const next = mine.next;
+        take_out(mine);
+        if (m.last) {
+            put_behind(*m.last, mine);
+        } else {
+            mine.next = mine.before = &mine;
+        }
+        m.last = &mine;
+        resume(next, &mine.sp);
         return;
     }
-    for (Fiber* f : m.waiting) put_behind(*mine.before, *f);
-    m.waiting.clear();
+    if (m.last) {  // their ring goes into that of those that run, before this one
+        Fiber &first = *m.last->next, &running = *mine.before;
+        running.next = &first;
+        first.before = &running;
+        m.last->next = &mine;
+        mine.before = m.last;
+    }
+    m = {};
 }
 void sync_all() { meet(group().all, kBlockThreads); }
 void sync_some(unsigned barrier, unsigned threads) { meet(group().some[barrier], threads); }
@@ -297,7 +313,9 @@ void run_fiber() {
     akunu_replay(*grid->launch);
     void* dead;
     if (--grid->left == 0) emulator_switch(&dead, grid->main);
-    leave_ring(&dead);
+    Fiber& from = self();
+    take_out(from);
+    resume(from.next, &dead);
 }
 
 void run(const Launch& launch, unsigned blocks) {

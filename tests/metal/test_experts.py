@@ -23,6 +23,8 @@ KERNELS = ROOT / "metal/kernels"
 INCLUDE = (ROOT / "metal/include", ROOT / "cpp")
 ALIGNED = 64
 """Bytes that the planes of a planar type begin at a multiple of."""
+MOST_SORTED = 1024
+"""Experts whose choices are sorted: kMostExperts of metal/include/expert_tiles.h. Clusters may be more."""
 SCALE_TYPES = {"f32": 0, "f16": 1, "bf16": 30}
 
 
@@ -107,7 +109,7 @@ class ExpertsLab:
                 function, bound, groups=groups, threads=threads, constants=values, schedule=self.schedule
             )
 
-        if not self.tiles:
+        if not self.tiles or p["experts"] > MOST_SORTED:
             across = choices if op == "experts_gate_up" else int(p["rows"])
             kernel(f"matmul/{name}", f"{op}_{name}", (columns, across), 128, constants)
             return
