@@ -30,9 +30,9 @@ import click
 
 import akunu
 from akunu.base.errors import AkunuError
-from akunu.bench.params import parse_ints
 from akunu.cli.app import CONTEXT_SETTINGS
 from akunu.cli.app import run as run_command
+from akunu.cli.bench.params import parse_ints
 from akunu.cli.console import print_table
 from bench.json_file import json_option, write_json
 

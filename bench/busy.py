@@ -37,9 +37,9 @@ from typing import Final, TypeAlias
 import click
 
 from akunu.base.errors import AkunuError
-from akunu.bench.params import parse_ints
 from akunu.cli.app import CONTEXT_SETTINGS
 from akunu.cli.app import run as run_command
+from akunu.cli.bench.params import parse_ints
 from akunu.cli.console import note, print_table
 from bench.json_file import write_json
 from bench.peers import AKUNU, parse_peers, write_synthetic
@@ -56,9 +56,9 @@ WORKER: Final = """
 import sys, threading, time
 from concurrent.futures import ThreadPoolExecutor
 from akunu._core import MAX_CHAIN
-from akunu.bench.one_sequence import OneSequence
+from akunu.cli.bench.one_sequence import OneSequence
 from akunu.loading.engines import open_engine
-from akunu.scheduling.planning import fitting
+from akunu.api.scheduling.planning import fitting
 LENGTH = 256
 model, threads, count, seconds = sys.argv[1], int(sys.argv[2]) or None, int(sys.argv[3]), float(sys.argv[4])
 opened = [open_engine(model, context=LENGTH + 64, threads=threads) for _ in range(count)]

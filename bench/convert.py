@@ -30,9 +30,9 @@ from akunu import _core
 from akunu.cli.app import CONTEXT_SETTINGS
 from akunu.cli.app import run as run_command
 from akunu.cli.console import print_table
-from akunu.conversion import importance_of
-from akunu.describe.filetypes import FILE_TYPES
+from akunu.files.describe.filetypes import FILE_TYPES
 from akunu.files.model_files import open_model
+from akunu.loading.conversion import importance_of
 from akunu.loading.finding import find_model
 from bench.json_file import write_json
 from bench.measure import run

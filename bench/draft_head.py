@@ -16,12 +16,12 @@ from dataclasses import replace
 from typing import Final
 
 from akunu import _core
-from akunu.describe.blocks import DraftHead
-from akunu.describe.config import ModelConfig, ModelSpec, resolve
-from akunu.describe.tensor_map import TensorRef
+from akunu.api.scheduling import Sequence
+from akunu.api.scheduling.head_proposer import HeadProposer
+from akunu.files.describe.blocks import DraftHead
+from akunu.files.describe.config import ModelConfig, ModelSpec, resolve
+from akunu.files.describe.tensor_map import TensorRef
 from akunu.loading.synthetic import SyntheticModel
-from akunu.scheduling import Sequence
-from akunu.scheduling.head_proposer import HeadProposer
 
 __all__ = ["KnowingHead", "open_with_head"]
 

@@ -29,10 +29,10 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
+from akunu.api.vision.tower import Tower
+from akunu.api.vision.towers import find_tower
+from akunu.chat.pictures.preprocess import Run, processor_of
 from akunu.files.model_files import open_model
-from akunu.vision.preprocess import Run, processor_of
-from akunu.vision.tower import Tower
-from akunu.vision.towers import find_tower
 from bench.tower_file import SHAPES, write_files
 
 Seconds = tuple[float, float]
@@ -50,7 +50,7 @@ class _Text:
 def _tower(name: str | None, model: Path, mmproj: Path, threads: int) -> Tower:
     files: Any = open_model(model)
     if name is not None:  # the text is a stand-in
-        from akunu.vision.families import FAMILIES
+        from akunu.api.vision.families import FAMILIES
 
         arch = FAMILIES[SHAPES[name].family].archs[0]
         out = SHAPES[name].out

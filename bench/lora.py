@@ -23,12 +23,12 @@ import click
 import numpy as np
 
 from akunu._core import Engine
+from akunu.api.scheduling import Scheduler, Sequence
+from akunu.api.scheduling.sequence import Adapter
 from akunu.cli.app import CONTEXT_SETTINGS
 from akunu.cli.app import run as run_command
 from akunu.cli.console import print_table
 from akunu.loading.engines import open_engine
-from akunu.scheduling import Scheduler, Sequence
-from akunu.scheduling.sequence import Adapter
 from bench.json_file import json_option, write_json
 
 PROMPT: Final = 32

@@ -32,15 +32,15 @@ import click
 import numpy as np
 
 from akunu._core import Engine
+from akunu.api.scheduling import Scheduler, Sequence
+from akunu.api.scheduling.page_files import PageFiles
 from akunu.base.errors import AkunuError
-from akunu.bench.params import parse_ints
 from akunu.cli.app import CONTEXT_SETTINGS
 from akunu.cli.app import run as run_command
+from akunu.cli.bench.params import parse_ints
 from akunu.cli.console import print_table
 from akunu.loading.engines import is_synthetic, open_engine
 from akunu.loading.finding import find_model
-from akunu.scheduling import Scheduler, Sequence
-from akunu.scheduling.page_files import PageFiles
 from bench.json_file import json_option, write_json
 from bench.timed_engine import TimedEngine
 

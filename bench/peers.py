@@ -26,9 +26,9 @@ from xml.sax.saxutils import escape
 import click
 
 from akunu.base.errors import AkunuError, InvalidArgumentError
-from akunu.bench.params import parse_ints
 from akunu.cli.app import CONTEXT_SETTINGS
 from akunu.cli.app import run as run_command
+from akunu.cli.bench.params import parse_ints
 from akunu.cli.console import note, print_table
 from bench.json_file import write_json
 from bench.measure import LIMITS, Rule, probe, run
@@ -129,8 +129,8 @@ def bytes_per_token(model: Path, test: str) -> float:
     test that is not pure generation, where the bytes of a token are not defined.
     """
     from akunu import _core
-    from akunu.describe.blocks import Attention
-    from akunu.describe.config import resolve
+    from akunu.files.describe.blocks import Attention
+    from akunu.files.describe.config import resolve
 
     name, _, depth = test.partition(" @ d")
     if not name.startswith("tg"):
@@ -260,7 +260,7 @@ def write_synthetic(names: Sequence[str], folder: Path | None) -> list[Path]:
     """Files of random weights, made where they are missing."""
     if names and folder is None:
         raise click.UsageError("--synthetic needs --folder, where the files go")
-    from akunu.bench.gguf_file import write_gguf
+    from akunu.cli.bench.gguf_file import write_gguf
     from akunu.loading.synthetic import SyntheticModel
 
     paths = []
@@ -361,7 +361,7 @@ def command(
     except InvalidArgumentError as error:
         raise click.BadParameter(str(error), param_hint="-t") from error
     rule = Rule.parse(limits)
-    programs = {AKUNU: [sys.executable, "-m", "akunu.bench"], **parse_peers(peers)}
+    programs = {AKUNU: [sys.executable, "-m", "akunu.cli.bench"], **parse_peers(peers)}
     paths = [*models, *write_synthetic([name for name in synthetic.split(",") if name], folder)]
     if not paths:
         raise click.UsageError("give a model, or --synthetic")

@@ -39,9 +39,9 @@ from urllib.parse import urlsplit
 
 import click
 
-from akunu.bench.params import parse_ints
 from akunu.cli.app import CONTEXT_SETTINGS
 from akunu.cli.app import run as run_command
+from akunu.cli.bench.params import parse_ints
 from akunu.cli.console import note, print_table
 from bench.json_file import write_json
 from bench.peers import parse_peers

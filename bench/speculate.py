@@ -37,12 +37,12 @@ import click
 import numpy as np
 
 from akunu._core import Engine
+from akunu.api.scheduling import Scheduler, Sequence
+from akunu.api.scheduling.model_proposer import ModelProposer
 from akunu.cli.app import CONTEXT_SETTINGS
 from akunu.cli.app import run as run_command
 from akunu.cli.console import print_table
 from akunu.loading.engines import open_engine
-from akunu.scheduling import Scheduler, Sequence
-from akunu.scheduling.model_proposer import ModelProposer
 from bench.draft_head import KnowingHead, open_with_head
 from bench.json_file import json_option, write_json
 

@@ -24,14 +24,14 @@ import click
 import numpy as np
 
 from akunu._core import Engine
-from akunu.bench.params import parse_ints
+from akunu.api.scheduling import Scheduler, Sequence
+from akunu.chat.structured.compiler import Compiler
+from akunu.chat.structured.structure import Structure, structure_of
 from akunu.cli.app import CONTEXT_SETTINGS
 from akunu.cli.app import run as run_command
+from akunu.cli.bench.params import parse_ints
 from akunu.cli.console import print_table
 from akunu.loading.engines import is_synthetic, open_engine
-from akunu.scheduling import Scheduler, Sequence
-from akunu.structured.compiler import Compiler
-from akunu.structured.structure import Structure, structure_of
 from akunu.tokenizer import Tokenizer
 from bench.json_file import write_json
 from bench.timed_engine import TimedEngine

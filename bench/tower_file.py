@@ -11,10 +11,10 @@ import gguf
 import numpy as np
 import numpy.typing as npt
 
-from akunu.describe.tensor_rules import TensorRule
+from akunu.api.vision.families import FAMILIES
+from akunu.api.vision.family import Numbers, Sizes
+from akunu.files.describe.tensor_rules import TensorRule
 from akunu.tokenizer.bytelevel import CHAR_OF_BYTE
-from akunu.vision.families import FAMILIES
-from akunu.vision.family import Numbers, Sizes
 
 __all__ = ["SHAPES", "write_files"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Any
 
-from akunu.bench.one_sequence import OneSequence
+from akunu.cli.bench.one_sequence import OneSequence
 
 
 class OneEngine(OneSequence):

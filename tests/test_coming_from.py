@@ -12,7 +12,7 @@ import click
 import pytest
 
 import akunu
-from akunu.bench.command import command as bench
+from akunu.cli.bench.command import command as bench
 from akunu.cli.group import akunu as cli
 
 PAGE = (Path(__file__).resolve().parents[1] / "docs" / "coming-from.md").read_text(encoding="utf-8")

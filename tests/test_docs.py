@@ -10,11 +10,11 @@ import pytest
 from PIL import Image
 
 from akunu.loading.finding import find_model
-from encoders import wordpiece
+from api.encoders import wordpiece
+from api.vision import seeing
+from api.vision.talking import write_talking
 from models import folders
 from speech import model_files, tiny
-from vision import seeing
-from vision.talking import write_talking
 
 ROOT = Path(__file__).resolve().parents[1]
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import akunu
-from encoders import wordpiece
+from api.encoders import wordpiece
 
 SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
 
@@ -105,7 +105,7 @@ def test_a_short_name_of_whisper_is_one_of_speech(monkeypatch: pytest.MonkeyPatc
         asked.append(str(name))
         raise akunu.ModelFileError("no network here")
 
-    monkeypatch.setattr("akunu.hub.download.fetch", fetched)
+    monkeypatch.setattr("akunu.files.hub.download.fetch", fetched)
     with pytest.raises(akunu.ModelFileError):
         akunu.WhisperModel("small", progress=False)
     assert len(asked) == 1 and "whisper-small" in asked[0]

@@ -98,7 +98,7 @@ def upward(found: Sequence[Import], floors: Sequence[set[str]]) -> list[Import]:
         each
         for each in found
         if floor(each.source) != floor(each.target)
-        and height.get(floor(each.target), 0) >= height.get(floor(each.source), 0)
+        and height.get(floor(each.target), 0) >= height.get(floor(each.source), 1)
     ]
 
 

@@ -19,7 +19,7 @@ import torch
 import transformers
 
 ROOT = Path(__file__).resolve().parents[1]
-from encoders import tiny  # noqa: E402
+from api.encoders import tiny  # noqa: E402
 
 LENGTHS = (1, 5, 33, 64, 17, 70, 2)
 """Tokens of the texts: pages and windows are crossed, and none is longer than the shortest context."""

@@ -1,4 +1,4 @@
-"""Make tests/data/golden/images.npz: what Transformers' image processors make of `tests/vision/cases.py`.
+"""Make tests/data/golden/images.npz: what Transformers' image processors make of `tests/api/vision/cases.py`.
 
 Usage: PYTHONPATH=tests:. python -m tools.make_image_golden
 
@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from vision.cases import CASES, GOLDEN, Case, picture, samples
+from api.vision.cases import CASES, GOLDEN, Case, picture, samples
 
 
 def processor(case: Case) -> Any:

@@ -1,7 +1,7 @@
 """Write what Transformers computes of tiny models that see: `python -m tools.make_tower_golden [NAME...]`.
 
 Run with tests/ on the path, where torch and Transformers are installed, for the rows of
-`tests/vision/seeing.py` that you change, and commit what it writes to tests/data/vision.
+`tests/api/vision/seeing.py` that you change, and commit what it writes to tests/data/vision.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import torch
 import transformers
 from safetensors import safe_open
 
-from vision import seeing
+from api.vision import seeing
 
 
 def model_of(row: seeing.Seeing, folder: Path) -> Any:

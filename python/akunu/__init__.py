@@ -30,23 +30,23 @@ from akunu.base.version import __version__
 if TYPE_CHECKING:
     from akunu._core import devices
     from akunu.api.chat_options import ChatOptions
+    from akunu.api.encoders.model import EmbeddingModel
     from akunu.api.model import Model
     from akunu.api.options import GenerationOptions
     from akunu.api.results import BatchError, Completion, Piece, Stats, TokenLogprob
+    from akunu.api.scheduling import ModelStats
     from akunu.api.session import Session
     from akunu.api.streams import AsyncStream, Stream
     from akunu.base.memory import Memory
     from akunu.chat import ChatTemplate
-    from akunu.conversion import convert
-    from akunu.describe.sampling import Sampling
-    from akunu.encoders.model import EmbeddingModel
+    from akunu.chat.structured import StructuralTag, Tag
+    from akunu.files.describe.sampling import Sampling
     from akunu.files.importance import ImportanceMatrix
+    from akunu.loading.conversion import convert
     from akunu.loading.load import from_pretrained, load
-    from akunu.scheduling import ModelStats
     from akunu.speech.segments import Segment
     from akunu.speech.transcript import Transcription
     from akunu.speech.whisper_model import WhisperModel
-    from akunu.structured import StructuralTag, Tag
     from akunu.tokenizer import Tokenizer
 
 __all__ = [
@@ -102,20 +102,20 @@ _HOME: Final = {
     "ImportanceMatrix": "akunu.files.importance",
     "Memory": "akunu.base.memory",
     "Model": "akunu.loading.classes",
-    "ModelStats": "akunu.scheduling",
+    "ModelStats": "akunu.api.scheduling",
     "Piece": "akunu.api.results",
-    "Sampling": "akunu.describe.sampling",
+    "Sampling": "akunu.files.describe.sampling",
     "Segment": "akunu.speech.segments",
     "Session": "akunu.api.session",
     "Stats": "akunu.api.results",
     "Stream": "akunu.api.streams",
-    "StructuralTag": "akunu.structured",
-    "Tag": "akunu.structured",
+    "StructuralTag": "akunu.chat.structured",
+    "Tag": "akunu.chat.structured",
     "TokenLogprob": "akunu.api.results",
     "Tokenizer": "akunu.tokenizer",
     "Transcription": "akunu.speech.transcript",
     "WhisperModel": "akunu.loading.classes",
-    "convert": "akunu.conversion",
+    "convert": "akunu.loading.conversion",
     "devices": "akunu._core",
     "from_pretrained": "akunu.loading.load",
     "load": "akunu.loading.load",

@@ -9,7 +9,7 @@ from typing import Any, TypedDict
 import numpy as np
 import numpy.typing as npt
 
-from akunu.describe.config import ModelSpec
+from akunu.files.describe.config import ModelSpec
 
 __version__: str
 PAGE: int

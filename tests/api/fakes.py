@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from akunu.api.scheduling.drafts import StepCosts
 from akunu.base.errors import ContextLengthError, InvalidArgumentError
-from akunu.scheduling.drafts import StepCosts
 
 NextToken = Callable[[list[int]], int]
 """The next token, from all tokens so far."""

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
-from akunu.scheduling.page_files import HEADER, PageFiles
-from akunu.scheduling.page_parts import PageParts
-from akunu.scheduling.prefix import Prefix
+from akunu.api.scheduling.page_files import HEADER, PageFiles
+from akunu.api.scheduling.page_parts import PageParts
+from akunu.api.scheduling.prefix import Prefix
 
 SIZE = 1000  # of a page
 PARTS = PageParts((SIZE,))

@@ -9,7 +9,7 @@ import pytest
 import akunu
 from akunu.api.options import resolve
 from akunu.base.errors import InvalidArgumentError
-from akunu.describe.sampling import Sampling
+from akunu.files.describe.sampling import Sampling
 
 SCHEMA = {
     "type": "object",

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from akunu import BusyError
+from akunu.api.scheduling.scheduler import MAX_STALLED
 from akunu.base.errors import AkunuError
-from akunu.scheduling.scheduler import MAX_STALLED
 
 from .conftest import as_bytes, make_model
 from .fakes import scripted

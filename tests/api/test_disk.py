@@ -21,10 +21,10 @@ import numpy as np
 import pytest
 
 import akunu
-from akunu.scheduling import page_files
-from akunu.scheduling.disk import DiskTier
-from akunu.scheduling.page_files import HEADER, DamagedPageError
-from akunu.scheduling.prefix import Prefix
+from akunu.api.scheduling import page_files
+from akunu.api.scheduling.disk import DiskTier
+from akunu.api.scheduling.page_files import HEADER, DamagedPageError
+from akunu.api.scheduling.prefix import Prefix
 from children import environment
 from models import llama2c
 
@@ -261,7 +261,7 @@ def test_files_are_bounded_also_where_there_are_no_locks(
     def flock(*_: object) -> None:
         raise OSError(error, os.strerror(error))
 
-    monkeypatch.setattr("akunu.scheduling.page_files.fcntl.flock", flock)
+    monkeypatch.setattr("akunu.api.scheduling.page_files.fcntl.flock", flock)
     files = store(tmp_path, limit=10 * FILE)
     for i in range(20):
         files.write(files.keys(Prefix(ids(i, 32)))[0], ids(i, 32), page(i))
@@ -512,7 +512,7 @@ def test_pages_are_looked_for_a_few_at_a_time_and_others_have_the_lock(
         stepped = list[bool]()
         step = second._scheduler._step
         monkeypatch.setattr(page_files.PageFiles, "holds", slow)
-        monkeypatch.setattr("akunu.scheduling.scheduler.ASIDE_SECONDS", 0.0)
+        monkeypatch.setattr("akunu.api.scheduling.scheduler.ASIDE_SECONDS", 0.0)
         monkeypatch.setattr(second._scheduler, "_step", lambda: (stepped.append(True), step())[1])
         again = second.generate(PROMPT, max_tokens=5, temperature=0)
         monkeypatch.undo()

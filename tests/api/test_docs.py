@@ -9,7 +9,7 @@ from pathlib import Path
 import akunu
 from akunu.api.options import GenerationOptions
 from akunu.base.errors import InvalidArgumentError
-from akunu.describe.sampling import Sampling
+from akunu.files.describe.sampling import Sampling
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 

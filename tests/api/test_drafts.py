@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import akunu
-from akunu.scheduling import Scheduler, Sequence
-from akunu.scheduling.drafts import Drafter, Proposal, StepCosts, UsualTrust
+from akunu.api.scheduling import Scheduler, Sequence
+from akunu.api.scheduling.drafts import Drafter, Proposal, StepCosts, UsualTrust
 from models import llama2c
 
 from .fakes import FakeEngine, decide_drafts

@@ -14,7 +14,7 @@ START = """
 import gc, os, sys, threading, traceback
 import akunu
 from akunu import _core
-from akunu.describe import config
+from akunu.files.describe import config
 from akunu.base.errors import AkunuError
 
 def in_child(use):

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import akunu
+from akunu.api.scheduling import planning
 from akunu.base.errors import AkunuError, ContextLengthError, InvalidArgumentError
-from akunu.scheduling import planning
 
 from .conftest import END, TOKENS, as_bytes, make_model, word
 from .fakes import FakeEngine, scripted

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 import akunu
-from akunu.scheduling.interrupts import allowed, check, held, wait
+from akunu.api.scheduling.interrupts import allowed, check, held, wait
 from children import environment
 
 from .conftest import make_model

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import akunu
-from akunu.scheduling import Scheduler, Sequence
-from akunu.scheduling.drafts import StepCosts
+from akunu.api.scheduling import Scheduler, Sequence
+from akunu.api.scheduling.drafts import StepCosts
 from models import llama2c
 
 from .conftest import make_model

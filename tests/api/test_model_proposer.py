@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import akunu
+from akunu.api.scheduling import Scheduler, Sequence
+from akunu.api.scheduling.drafts import PROPOSER_MOST, PROPOSER_TRUST, Proposal, ProposerTrust, UsualTrust
+from akunu.api.scheduling.model_proposer import ModelProposer
 from akunu.loading.draft_model import DraftModel
-from akunu.scheduling import Scheduler, Sequence
-from akunu.scheduling.drafts import PROPOSER_MOST, PROPOSER_TRUST, Proposal, ProposerTrust, UsualTrust
-from akunu.scheduling.model_proposer import ModelProposer
 from models import llama2c
 
 from .fakes import FakeEngine, decide_drafts, hashed

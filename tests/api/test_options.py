@@ -11,7 +11,7 @@ import pytest
 from akunu.api.options import GenerationOptions, resolve
 from akunu.base.arguments import as_path
 from akunu.base.errors import InvalidArgumentError
-from akunu.describe.sampling import Sampling
+from akunu.files.describe.sampling import Sampling
 
 VOCAB = 100
 

@@ -9,8 +9,8 @@ import time
 import numpy as np
 import pytest
 
+from akunu.api.scheduling import Scheduler, Sequence, planning, scheduler
 from akunu.base.errors import DeviceError
-from akunu.scheduling import Scheduler, Sequence, planning, scheduler
 
 from .fakes import FakeChunk, FakeEngine, hashed
 

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from akunu._core import PAGE
-from akunu.scheduling import Scheduler, Sequence, scheduler, sequence
-from akunu.scheduling.planning import Planner
+from akunu.api.scheduling import Scheduler, Sequence, scheduler, sequence
+from akunu.api.scheduling.planning import Planner
 
 from .fakes import FakeChunk
 

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import akunu
+from akunu.api.scheduling import planning
 from akunu.base.errors import (
     AkunuError,
     ContextLengthError,
@@ -20,8 +21,7 @@ from akunu.base.errors import (
     TemplateError,
     UnsupportedError,
 )
-from akunu.bench.one_sequence import OneSequence
-from akunu.scheduling import planning
+from akunu.cli.bench.one_sequence import OneSequence
 from models import llama2c
 
 

@@ -10,9 +10,9 @@ import pytest
 from akunu.base.errors import InvalidArgumentError, TemplateError
 from akunu.chat import ChatTemplate
 from akunu.chat.images import GivenImage, RowsSegment, ShownImages, image_of, images_in
+from akunu.chat.pictures.preprocess import ImagePart, Patches, Run, Scale
 from akunu.tokenizer import Segment, Tokenizer
 from akunu.tokenizer.bytelevel import CHAR_OF_BYTE
-from akunu.vision.preprocess import ImagePart, Patches, Run, Scale
 
 from .models import text
 

@@ -13,11 +13,11 @@ import pytest
 
 from akunu import _core
 from akunu.base.errors import AkunuError, InvalidArgumentError, UnsupportedError
-from akunu.bench.gguf_file import write_gguf
-from akunu.bench.one_sequence import OneSequence
 from akunu.cli import main
+from akunu.cli.bench.gguf_file import write_gguf
+from akunu.cli.bench.one_sequence import OneSequence
 from akunu.cli.cost_model import Machine, predict
-from akunu.describe.filetypes import FILE_TYPES
+from akunu.files.describe.filetypes import FILE_TYPES
 from akunu.loading.engines import open_engine
 from akunu.loading.shapes import SHAPES
 from akunu.loading.synthetic import SyntheticModel

@@ -13,9 +13,9 @@ import pytest
 
 import akunu
 from akunu import _core
-from akunu.bench import main as bench_main
-from akunu.bench.gguf_file import write_gguf
 from akunu.cli import main
+from akunu.cli.bench import main as bench_main
+from akunu.cli.bench.gguf_file import write_gguf
 from akunu.loading.synthetic import SyntheticModel
 
 
@@ -372,7 +372,7 @@ def test_a_conversation_continues_on_its_cache(capsys, monkeypatch):
     assert "cached" in second
 
 
-@pytest.mark.parametrize("module", ["akunu", "akunu.bench"])
+@pytest.mark.parametrize("module", ["akunu", "akunu.cli.bench"])
 def test_commands_run_as_modules(module):
     done = subprocess.run(
         [sys.executable, "-m", module, "--version"], capture_output=True, text=True, timeout=60

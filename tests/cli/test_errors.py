@@ -164,9 +164,9 @@ def test_a_speech_model_is_not_converted(more, akunu_cli, tmp_path):
     ("module", "interrupted", "raised"),
     [
         ("akunu.cli", "click", "KeyboardInterrupt"),
-        ("akunu.bench", "click", "KeyboardInterrupt"),
+        ("akunu.cli.bench", "click", "KeyboardInterrupt"),
         # pybind11 says it of a module that Ctrl-C interrupts while it is being imported.
-        ("akunu.bench", "akunu._core", 'ImportError("initialization failed") from KeyboardInterrupt()'),
+        ("akunu.cli.bench", "akunu._core", 'ImportError("initialization failed") from KeyboardInterrupt()'),
     ],
 )
 def test_ctrl_c_while_the_program_starts_is_no_traceback(module, interrupted, raised):
@@ -183,7 +183,7 @@ from {module} import main
 sys.exit(main(["-m", "ember"]))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
-    name = {"akunu.cli": "akunu", "akunu.bench": "akunu-bench"}[module]
+    name = {"akunu.cli": "akunu", "akunu.cli.bench": "akunu-bench"}[module]
     assert (done.returncode, done.stdout, done.stderr) == (130, "", f"{name}: interrupted\n")
 
 

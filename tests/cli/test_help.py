@@ -20,7 +20,7 @@ HEAVY = (
     "gguf",
     "akunu._core",
     "akunu.api.model",
-    "akunu.bench",
+    "akunu.cli.bench",
     "akunu.server",
     "msgspec",
     "starlette",
@@ -52,7 +52,7 @@ def test_help_of_a_command_loads_only_that_command():
 
 
 def test_help_of_akunu_bench_loads_no_engine():
-    modules = imported("from akunu.bench import main; main(['--help'])")
+    modules = imported("from akunu.cli.bench import main; main(['--help'])")
     assert modules.isdisjoint({"numpy", "akunu._core", "akunu.api.model", "rich", "gguf"})
 
 

@@ -16,9 +16,9 @@ from PIL import Image, ImageDraw, ImageFont
 
 from akunu.cli import main
 from akunu.cli.images import is_image, named_in
+from api.vision import hostile, seeing
+from api.vision.talking import write_talking
 from quietly import quietly
-from vision import hostile, seeing
-from vision.talking import write_talking
 
 from .fake_model import FakeModel
 

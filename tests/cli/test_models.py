@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from click.shell_completion import ShellComplete
 
-from akunu.bench.command import command as bench
+from akunu.cli.bench.command import command as bench
 from akunu.cli.group import akunu as group
-from akunu.hub import download as hub
+from akunu.files.hub import download as hub
 
 
 @pytest.fixture

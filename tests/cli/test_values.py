@@ -7,7 +7,7 @@ import math
 import click
 import pytest
 
-from akunu.bench import command as bench
+from akunu.cli.bench import command as bench
 from akunu.cli.group import COMMANDS
 from akunu.cli.group import akunu as group
 from akunu.cli.values import Integer, Number, PathName, as_integer, as_number

@@ -1,4 +1,4 @@
-"""Models that make vectors of texts, on the emulated GPU: the bounds of tests/encoders/test_reference.py."""
+"""Models that make vectors of texts, on the emulated GPU: the bounds of tests/api/encoders."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 CODE = """
 import tempfile
 from pathlib import Path
-from encoders import gguf_file, tiny
-from encoders.test_reference import nmse, opened, vectors
+from api.encoders import gguf_file, tiny
+from api.encoders.test_reference import nmse, opened, vectors
 
 n = {n}
 golden, folder = tiny.golden("{name}"), Path(tempfile.mkdtemp())

@@ -10,7 +10,7 @@ Passes = Callable[..., None]
 
 
 def test_rows_are_those_of_transformers(passes: Passes) -> None:
-    passes("vision/test_towers.py", "rows_are_those_of_transformers")
+    passes("api/vision/test_towers.py", "rows_are_those_of_transformers")
 
 
 @pytest.mark.long
@@ -18,4 +18,4 @@ def test_rows_are_those_of_transformers(passes: Passes) -> None:
     "name", ["gemma3", "gemma4", "gemma4_unified", "mistral3", "qwen2_5_vl", "qwen3_5", "qwen3_vl"]
 )
 def test_logits_are_those_of_transformers(passes: Passes, name: str) -> None:
-    passes("vision/test_towers.py", f"logits_are_those_of_transformers[{name}-64]")
+    passes("api/vision/test_towers.py", f"logits_are_those_of_transformers[{name}-64]")

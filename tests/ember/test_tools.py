@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from akunu.bench.gguf_file import write_gguf
+from akunu.cli.bench.gguf_file import write_gguf
 from akunu.loading.synthetic import SyntheticModel
 from tools.ember import evaluate, export
 

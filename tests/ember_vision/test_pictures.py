@@ -8,7 +8,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from akunu.vision.preprocess import Patches, Scale
+from akunu.chat.pictures.preprocess import Patches, Scale
 from tools.ember_vision import tokens
 from tools.ember_vision.batches import BUCKETS, IGNORED, Batch, conversation, fill, in_patches
 from tools.ember_vision.drawing import KINDS, draw

@@ -18,7 +18,7 @@ from tokenizers import decoders, models, pre_tokenizers, processors
 import akunu
 from akunu.base.errors import AkunuError, ModelFileError, UnsupportedError
 from akunu.server.catalog import from_name
-from hub.test_hub import fetch, fetcher, hub  # noqa: F401 (fixtures)
+from files.hub.test_hub import fetch, fetcher, hub  # noqa: F401 (fixtures)
 from models import folders, tiny
 
 SPECIAL = ["<s>", "</s>", "<|user|>", "<|assistant|>", "<|end|>"]
@@ -212,7 +212,7 @@ def test_the_command_line_takes_a_folder(folder: Path) -> None:
 )
 def test_other_commands_take_a_folder(command: list[str], expected: str, folder: Path) -> None:
     bench = command[0] == "bench"
-    module = ["akunu.bench", "-m", str(folder)] if bench else ["akunu", command[0], str(folder)]
+    module = ["akunu.cli.bench", "-m", str(folder)] if bench else ["akunu", command[0], str(folder)]
     result = subprocess.run(
         [sys.executable, "-m", *module, *command[1:]],
         capture_output=True,

@@ -7,7 +7,7 @@ import pytest
 
 import akunu
 from akunu.base.errors import InvalidArgumentError, UnsupportedError
-from akunu.describe.rotary import inverse_frequencies, yarn, yarn_scale
+from akunu.files.describe.rotary import inverse_frequencies, yarn, yarn_scale
 from akunu.files.overrides import gguf_scaling, hf_scaling, key_overrides, rope_scaling
 from akunu.loading.finding import FoundModel
 

@@ -14,8 +14,8 @@ import pytest
 
 import akunu
 from akunu import _core
+from api.encoders import wordpiece
 from children import ROOT
-from encoders import wordpiece
 from missing import missing
 
 EXAMPLES = ROOT / "examples"

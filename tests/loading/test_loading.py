@@ -16,7 +16,7 @@ import pytest
 import akunu
 from akunu.base.errors import InvalidArgumentError, ModelFileError, UnsupportedError
 from akunu.base.progress import reporter
-from akunu.hub import download as hub
+from akunu.files.hub import download as hub
 from akunu.loading import finding
 from akunu.loading import load as loading
 from akunu.loading.finding import find_model

@@ -6,20 +6,20 @@ from pathlib import Path
 
 import pytest
 
-from encoders.test_model import (
+from api.encoders.test_model import (
     TEXTS,
     folder,
     model,
     test_calls_of_several_threads_wait_for_each_other,
     test_the_real_minilm_equals_sentence_transformers,
 )
-from encoders.test_reference import (
+from api.encoders.test_reference import (
     opened,
     test_a_folder_equals_transformers,
     test_a_gguf_file_equals_transformers,
     test_quantised_weights_are_near,
 )
-from encoders.test_scores import (
+from api.encoders.test_scores import (
     reranker,
     test_a_decoder_is_asked_for_yes_or_no,
     test_scores_are_those_of_pairs_with_kinds,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from metal.on_metal import metal_engines
-from vision.test_towers import (
+from api.vision.test_towers import (
     case,
     test_logits_are_those_of_transformers,
     test_rows_are_those_of_transformers,
 )
+from metal.on_metal import metal_engines
 
 __all__ = [
     "case",

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from akunu.describe.blocks import Attention, Block, FeedForward, Mixer, RopeSet
-from akunu.describe.config import ModelConfig
-from akunu.describe.tensor_rules import RopeStyle
+from akunu.files.describe.blocks import Attention, Block, FeedForward, Mixer, RopeSet
+from akunu.files.describe.config import ModelConfig
+from akunu.files.describe.tensor_rules import RopeStyle
 
 __all__ = ["changed", "plain"]
 

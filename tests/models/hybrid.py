@@ -1,7 +1,7 @@
 """A tiny model with a recurrence in some layers in attention's place, and what it computes in NumPy float64.
 
 No published model has this block: it stands for those whose state cannot be truncated. The file is that of a
-tiny Llama with tensors besides, so no row of `akunu.describe.architectures` is needed.
+tiny Llama with tensors besides, so no row of `akunu.files.describe.architectures` is needed.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from pathlib import Path
 import gguf
 import numpy as np
 
-from akunu.describe.blocks import Attention, Block, Recurrence
-from akunu.describe.config import GgufSource, ModelSpec, TensorRef, resolve
+from akunu.files.describe.blocks import Attention, Block, Recurrence
+from akunu.files.describe.config import GgufSource, ModelSpec, TensorRef, resolve
 
 from . import convert, tiny
 from .reference import Array, Layer, Reference, rms_norm
@@ -55,7 +55,7 @@ def write(path: Path) -> None:
 
 
 def spec(source: GgufSource, *, context: int | None = None, **_: object) -> ModelSpec:
-    """What `akunu.describe.config.resolve` would give if the model had an architecture."""
+    """What `akunu.files.describe.config.resolve` would give if the model had an architecture."""
     plain = resolve(source, context=context, ignored=IGNORED)
     dim = plain.config.dim
     tensors = dict(plain.tensors)

@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from akunu.describe.blocks import Attention, Block, Experts, FeedForward, RopeSet
-from akunu.describe.config import ModelConfig, ModelSpec, TensorRef, resolve
+from akunu.files.describe.blocks import Attention, Block, Experts, FeedForward, RopeSet
+from akunu.files.describe.config import ModelConfig, ModelSpec, TensorRef, resolve
 
 from .source import ReaderSource
 
@@ -32,7 +32,7 @@ class Reference:
     path
         A GGUF file.
     context
-        As in `akunu.describe.config.resolve`.
+        As in `akunu.files.describe.config.resolve`.
     resolve
         Another function in its place.
     """

@@ -1,4 +1,4 @@
-"""Tiny random models of the rows of `akunu.describe.dense_rows`, as GGUF files and as folders.
+"""Tiny random models of the rows of `akunu.files.describe.dense_rows`, as GGUF files and as folders.
 
 Names and shapes of the weights are those of Transformers' classes (`shapes.json` beside each `config.json`),
 the names in a GGUF file are gguf-py's. What else llama.cpp's converter does is said by each row.

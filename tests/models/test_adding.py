@@ -9,7 +9,7 @@ from types import MappingProxyType
 import pytest
 
 from akunu.base.errors import UnsupportedError
-from akunu.describe import architectures, config
+from akunu.files.describe import architectures, config
 
 from . import tiny
 from .reference import Reference

@@ -12,7 +12,7 @@ import pytest
 
 from akunu import _core
 from akunu.base.errors import ContextLengthError, InvalidArgumentError, UnsupportedError
-from akunu.describe.config import ModelSpec, TensorRef, resolve
+from akunu.files.describe.config import ModelSpec, TensorRef, resolve
 from one_engine import OneEngine
 
 from . import configs, tiny

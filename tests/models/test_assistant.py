@@ -19,11 +19,11 @@ import pytest
 
 import akunu
 from akunu import _core
+from akunu.api.scheduling.head_proposer import HeadProposer, share_of_head
 from akunu.base.errors import UnsupportedError
-from akunu.describe.assistant import ASSISTANT_TENSORS, with_gguf_assistant, with_hf_assistant
-from akunu.describe.config import ModelSpec, resolve
-from akunu.describe.hf_config import resolve_hf
-from akunu.scheduling.head_proposer import HeadProposer, share_of_head
+from akunu.files.describe.assistant import ASSISTANT_TENSORS, with_gguf_assistant, with_hf_assistant
+from akunu.files.describe.config import ModelSpec, resolve
+from akunu.files.describe.hf_config import resolve_hf
 from api.fakes import decide_drafts
 from api.test_drafts import everything
 
@@ -170,7 +170,7 @@ def test_clusters_that_are_none_are_refused(
 def test_of_more_clusters_than_kernels_know_all_tokens_are_looked_at(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("akunu.describe.assistant._MOST_CLUSTERS", (16, 32))
+    monkeypatch.setattr("akunu.files.describe.assistant._MOST_CLUSTERS", (16, 32))
     with pytest.warns(RuntimeWarning, match="num_centroids: found 23, .* so drafts look at all tokens"):
         _, spec = folder_files(assistants.ALL["gemma4_e_ordered"], tmp_path)
     assert spec.config.drafter is not None

@@ -1,4 +1,4 @@
-"""`akunu.describe.config.resolve`: what it finds in every architecture, and what it refuses."""
+"""`akunu.files.describe.config.resolve`: what it finds in every architecture, and what it refuses."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from akunu.base.errors import AkunuError, ModelFileError, UnsupportedError
-from akunu.describe.architectures import ARCHITECTURES
-from akunu.describe.config import ModelConfig, ModelSpec, TensorRef, resolve
-from akunu.describe.config_keys import CONFIG_KEYS, NEUTRAL_VALUES
-from akunu.describe.config_numbers import DecoderSizes, ExpertSizes, LatentSizes, decoder_sizes
-from akunu.describe.hf_numbers import HfNumbers
-from akunu.describe.recurrent import RecurrentSizes
+from akunu.files.describe.architectures import ARCHITECTURES
+from akunu.files.describe.config import ModelConfig, ModelSpec, TensorRef, resolve
+from akunu.files.describe.config_keys import CONFIG_KEYS, NEUTRAL_VALUES
+from akunu.files.describe.config_numbers import DecoderSizes, ExpertSizes, LatentSizes, decoder_sizes
+from akunu.files.describe.hf_numbers import HfNumbers
+from akunu.files.describe.recurrent import RecurrentSizes
 
 from . import convert, tiny
 from .source import Tensor

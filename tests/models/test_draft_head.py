@@ -21,10 +21,10 @@ import pytest
 
 import akunu
 from akunu import _core
-from akunu.describe.config import ModelSpec, resolve
-from akunu.describe.hf_config import resolve_hf
+from akunu.api.scheduling.head_proposer import HeadProposer
+from akunu.files.describe.config import ModelSpec, resolve
+from akunu.files.describe.hf_config import resolve_hf
 from akunu.files.model_files import GgufModel
-from akunu.scheduling.head_proposer import HeadProposer
 from api.fakes import decide_drafts
 from api.test_drafts import everything
 

@@ -10,8 +10,8 @@ import numpy.typing as npt
 import pytest
 
 from akunu import _core
-from akunu.bench.one_sequence import OneSequence
-from akunu.describe.config import resolve
+from akunu.cli.bench.one_sequence import OneSequence
+from akunu.files.describe.config import resolve
 from kernels.builders.common import FIXED
 from one_engine import OneEngine
 

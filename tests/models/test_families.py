@@ -14,9 +14,9 @@ import pytest
 
 from akunu import _core
 from akunu.base.errors import ModelFileError, UnsupportedError
-from akunu.describe.blocks import DeltaNet, Experts, FeedForward
-from akunu.describe.config import resolve
-from akunu.describe.hf_config import resolve_hf
+from akunu.files.describe.blocks import DeltaNet, Experts, FeedForward
+from akunu.files.describe.config import resolve
+from akunu.files.describe.hf_config import resolve_hf
 
 from . import families, folders, tiny
 from .phases import agree

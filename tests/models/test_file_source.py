@@ -14,8 +14,8 @@ import pytest
 
 from akunu import _core
 from akunu.base.errors import ModelFileError
-from akunu.bench.one_sequence import OneSequence
-from akunu.describe.config import ModelSpec, TensorRef, resolve
+from akunu.cli.bench.one_sequence import OneSequence
+from akunu.files.describe.config import ModelSpec, TensorRef, resolve
 
 from . import convert, tiny
 

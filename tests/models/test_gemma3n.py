@@ -15,9 +15,9 @@ import pytest
 import akunu
 from akunu import _core
 from akunu.base.errors import ModelFileError, UnsupportedError
-from akunu.describe.blocks import Attention, FeedForward, Laurel, LayerInput, MixStreams, Streams
-from akunu.describe.config import ModelConfig, resolve
-from akunu.describe.hf_config import resolve_hf
+from akunu.files.describe.blocks import Attention, FeedForward, Laurel, LayerInput, MixStreams, Streams
+from akunu.files.describe.config import ModelConfig, resolve
+from akunu.files.describe.hf_config import resolve_hf
 from akunu.loading.synthetic import SyntheticModel
 
 from . import configs, families, tiny

@@ -13,9 +13,9 @@ import pytest
 
 from akunu import _core
 from akunu.base.errors import ModelFileError, UnsupportedError
-from akunu.describe.blocks import Attention, Experts, FeedForward, LayerInput
-from akunu.describe.config import ModelConfig, resolve
-from akunu.describe.hf_config import resolve_hf
+from akunu.files.describe.blocks import Attention, Experts, FeedForward, LayerInput
+from akunu.files.describe.config import ModelConfig, resolve
+from akunu.files.describe.hf_config import resolve_hf
 from akunu.loading.synthetic import SyntheticModel
 
 from . import configs, families, tiny

@@ -10,11 +10,11 @@ import pytest
 
 from akunu import _core
 from akunu._core import PAGE
+from akunu.api.scheduling import Scheduler, Sequence
+from akunu.api.scheduling.page_files import PageFiles
+from akunu.api.scheduling.prefix import Prefix
 from akunu.base.errors import InvalidArgumentError
-from akunu.describe.config import resolve
-from akunu.scheduling import Scheduler, Sequence
-from akunu.scheduling.page_files import PageFiles
-from akunu.scheduling.prefix import Prefix
+from akunu.files.describe.config import resolve
 
 from . import tiny
 

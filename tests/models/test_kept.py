@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from akunu.cli import main
-from akunu.describe.config import resolve
-from akunu.describe.kept import kept_by, layers_text
+from akunu.files.describe.config import resolve
+from akunu.files.describe.kept import kept_by, layers_text
 from akunu.loading.synthetic import SyntheticModel
 
 from . import families

@@ -9,7 +9,7 @@ import pytest
 
 import akunu
 from akunu import _core
-from akunu.describe.filetypes import KV_DTYPES, kv_dtypes
+from akunu.files.describe.filetypes import KV_DTYPES, kv_dtypes
 from akunu.loading.engines import open_engine
 
 from . import families, tiny

@@ -18,8 +18,8 @@ import numpy as np
 import pytest
 
 from akunu import _core
-from akunu.describe.blocks import Attention, Block, FeedForward, RopeSet
-from akunu.describe.config import GgufSource, ModelSpec, TensorRef, resolve
+from akunu.files.describe.blocks import Attention, Block, FeedForward, RopeSet
+from akunu.files.describe.config import GgufSource, ModelSpec, TensorRef, resolve
 
 from . import convert, tiny
 from .phases import BOUNDS, agree
@@ -93,7 +93,7 @@ def shapes() -> dict[str, tuple[int, ...]]:
 
 
 def spec(source: GgufSource, *, context: int | None = None, **_: object) -> ModelSpec:
-    """What `akunu.describe.config.resolve` would give if an architecture had such layers."""
+    """What `akunu.files.describe.config.resolve` would give if an architecture had such layers."""
     plain = resolve(source, context=context, ignored=("mixed.*",))
     tensors = {name: ref for name, ref in plain.tensors.items() if not name.startswith("layers.")}
     for name, (rows, *cols) in shapes().items():

@@ -18,8 +18,8 @@ import pytest
 
 from akunu import _core
 from akunu.base.errors import ModelFileError, UnsupportedError
-from akunu.describe.config import resolve
-from akunu.describe.hf_config import resolve_hf
+from akunu.files.describe.config import resolve
+from akunu.files.describe.hf_config import resolve_hf
 
 from . import qwen35, tiny
 from .phases import agree

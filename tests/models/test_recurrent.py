@@ -14,9 +14,9 @@ import pytest
 
 from akunu import _core
 from akunu.base.errors import AkunuError, ModelFileError
-from akunu.describe.blocks import Mamba2, ShortConvolution
-from akunu.describe.config import resolve
-from akunu.describe.hf_config import resolve_hf
+from akunu.files.describe.blocks import Mamba2, ShortConvolution
+from akunu.files.describe.config import resolve
+from akunu.files.describe.hf_config import resolve_hf
 
 from . import families
 from .source import Tensor

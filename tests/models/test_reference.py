@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from akunu.describe.blocks import Attention, FeedForward
-from akunu.describe.config import ModelConfig
+from akunu.files.describe.blocks import Attention, FeedForward
+from akunu.files.describe.config import ModelConfig
 
 from . import configs, quant, tiny
 from .reference import Reference

@@ -1,4 +1,4 @@
-"""The rows of `akunu.describe.dense_rows`: numpy, the engine and folders against Transformers."""
+"""The rows of `akunu.files.describe.dense_rows`: numpy, the engine and folders against Transformers."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ import pytest
 
 from akunu import _core
 from akunu.base.errors import ModelFileError, UnsupportedError
-from akunu.describe.architectures import ARCHITECTURES
-from akunu.describe.blocks import Attention, FeedForward
-from akunu.describe.config import ModelConfig, resolve
-from akunu.describe.hf_models import HF_MODELS
-from akunu.describe.known_missing import why_missing
+from akunu.files.describe.architectures import ARCHITECTURES
+from akunu.files.describe.blocks import Attention, FeedForward
+from akunu.files.describe.config import ModelConfig, resolve
+from akunu.files.describe.hf_models import HF_MODELS
+from akunu.files.describe.known_missing import why_missing
 from akunu.files.folder import ModelFolder
 
 from . import configs, convert, folders, rows, tiny
@@ -320,7 +320,7 @@ def test_what_is_missing_for_a_known_architecture_is_said(folder: Path) -> None:
 
 
 def test_what_is_known_to_be_missing_is_missing() -> None:
-    """A row makes an entry of `akunu.describe.known_missing` wrong."""
+    """A row makes an entry of `akunu.files.describe.known_missing` wrong."""
     rows_there = ARCHITECTURES.keys() | HF_MODELS.keys()
     assert not [name for name in rows_there if why_missing(name)]
 

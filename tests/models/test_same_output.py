@@ -23,13 +23,13 @@ import pytest
 
 from akunu import _core
 from akunu._core import PAGE
+from akunu.api.scheduling import ModelStats, Scheduler, Sequence, planning
+from akunu.api.scheduling.drafts import Proposal, StepCosts
+from akunu.api.scheduling.model_proposer import ModelProposer, Proposer
+from akunu.api.scheduling.page_files import PageFiles
+from akunu.api.scheduling.prefix import Prefix
 from akunu.base.errors import InvalidArgumentError
-from akunu.describe.config import ModelSpec, resolve
-from akunu.scheduling import ModelStats, Scheduler, Sequence, planning
-from akunu.scheduling.drafts import Proposal, StepCosts
-from akunu.scheduling.model_proposer import ModelProposer, Proposer
-from akunu.scheduling.page_files import PageFiles
-from akunu.scheduling.prefix import Prefix
+from akunu.files.describe.config import ModelSpec, resolve
 from api.fakes import decide_drafts
 
 from . import tiny

@@ -11,10 +11,10 @@ import pytest
 
 from akunu import _core
 from akunu._core import PAGE
+from akunu.api.scheduling import Scheduler, Sequence
+from akunu.api.scheduling.page_files import PageFiles
+from akunu.api.scheduling.page_parts import PageParts
 from akunu.base.errors import InvalidArgumentError
-from akunu.scheduling import Scheduler, Sequence
-from akunu.scheduling.page_files import PageFiles
-from akunu.scheduling.page_parts import PageParts
 
 from . import windowed
 from .reference import Reference

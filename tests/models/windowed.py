@@ -8,8 +8,8 @@ from pathlib import Path
 import gguf
 import numpy as np
 
-from akunu.describe.blocks import Attention, Block, FeedForward
-from akunu.describe.config import GgufSource, ModelSpec, TensorRef, resolve
+from akunu.files.describe.blocks import Attention, Block, FeedForward
+from akunu.files.describe.config import GgufSource, ModelSpec, TensorRef, resolve
 
 from . import convert, tiny
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from akunu import _core
-from akunu.describe.config import ModelSpec, TensorRef, resolve
+from akunu.files.describe.config import ModelSpec, TensorRef, resolve
 from akunu.tokenizer.breakers import breaker_table
 from models import configs, convert, tiny
 from one_engine import OneEngine

@@ -19,7 +19,7 @@ from akunu.server.listening import listen
 from akunu.server.preloading import Preload
 from akunu.server.run import uvicorn_config
 from akunu.server.workers import Workers
-from encoders import wordpiece
+from api.encoders import wordpiece
 
 EMBER = ModelSpec(name="ember", path="ember", aliases=("gpt-*",), preload=True, threads=1)
 

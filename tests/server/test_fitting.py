@@ -13,8 +13,8 @@ import msgspec
 import pytest
 
 from akunu import AkunuError, InvalidArgumentError, _core
-from akunu.describe.blocks import Attention, Block
-from akunu.describe.config import ModelConfig
+from akunu.files.describe.blocks import Attention, Block
+from akunu.files.describe.config import ModelConfig
 from akunu.loading import finding
 from akunu.loading.finding import FoundModel
 from akunu.server.catalog import from_name, from_place

@@ -48,7 +48,7 @@ def test_constraints_are_prepared_once_no_request_is_there(monkeypatch):
         served.ember.users -= 1
         wait_until(lambda: served.ember.constraints_prepared)
         wait_until(lambda: "_grammar_tokens" in vars(served.ember.model._compiler))
-        monkeypatch.setattr("akunu.structured.compiler.VocabularyView", None)  # nothing is left to make
+        monkeypatch.setattr("akunu.chat.structured.compiler.VocabularyView", None)  # nothing is left to make
         assert served.chat(max_tokens=1, regex="[ab]").json()["choices"][0]["message"]["content"] in "ab"
 
 

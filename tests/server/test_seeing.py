@@ -14,9 +14,9 @@ import pytest
 from PIL import Image
 
 from akunu.server import ModelSpec, Settings
+from api.vision import hostile, seeing
+from api.vision.talking import write_talking
 from quietly import quietly
-from vision import hostile, seeing
-from vision.talking import write_talking
 
 from .conftest import Served, serving
 from .test_page import DONE, browser

@@ -9,7 +9,7 @@ import threading
 import openai
 import pytest
 
-from akunu.structured.compiler import Compiler
+from akunu.chat.structured.compiler import Compiler
 
 from .conftest import serving
 

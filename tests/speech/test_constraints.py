@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from akunu import InvalidArgumentError
+from akunu.chat.structured import gbnf
 from akunu.speech.options import TranscriptionOptions
 from akunu.speech.rules import token_rules
 from akunu.speech.whisper_model import WhisperModel
-from akunu.structured import gbnf
 
 from . import tiny
 from .babble import Babble

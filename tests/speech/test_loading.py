@@ -11,7 +11,7 @@ import pytest
 
 import akunu
 from akunu.base.errors import InvalidArgumentError, ModelFileError, TokenizerError, UnsupportedError
-from akunu.hub.files import choose
+from akunu.files.hub.files import choose
 from akunu.speech.decoding import decode_window, language_probabilities
 from akunu.speech.files import open_speech
 from akunu.speech.options import TranscriptionOptions

@@ -92,7 +92,7 @@ def test_of_a_text_that_long_tokens_could_make_fit_only_the_beginning_is_looked_
 
 
 def test_texts_to_embed_are_refused_or_cut_before_they_are_tokens(tmp_path, encoded):
-    from encoders import wordpiece
+    from api.encoders import wordpiece
 
     path = wordpiece.write_model("bert", tmp_path)
     with akunu.load(path, progress=False, threads=1) as model:

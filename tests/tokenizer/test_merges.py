@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from akunu import _core
-from akunu.conversion.folder_tokenizer import _byte_level
+from akunu.loading.conversion.folder_tokenizer import _byte_level
 from akunu.tokenizer import Tokenizer
 from akunu.tokenizer.bytelevel import CHAR_OF_BYTE, ByteLevelBpe
 from akunu.tokenizer.pretokenizers import pre_tokenizer

@@ -11,10 +11,10 @@ import pytest
 import tokenizers
 
 from akunu.base.errors import AkunuError, ModelFileError, TokenizerError, UnsupportedError
-from akunu.hub.files import folder_files
+from akunu.files.hub.files import folder_files
 from akunu.tokenizer import Tokenizer
 from akunu.tokenizer.hf import tokenizer_from_folder
-from encoders import wordpiece
+from api.encoders import wordpiece
 
 from .test_hf import CORPUS, TEXTS, trained
 

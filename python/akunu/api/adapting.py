@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from akunu._core import Engine
+from akunu.api.scheduling import Scheduler
+from akunu.api.scheduling.sequence import Adapter
 from akunu.base.arguments import FLOAT32_MAX, Limit, as_path
 from akunu.base.errors import InvalidArgumentError, UnsupportedError
-from akunu.describe.config import ModelSpec
-from akunu.scheduling import Scheduler
-from akunu.scheduling.sequence import Adapter
+from akunu.files.describe.config import ModelSpec
 
 __all__ = ["AdapterInfo", "Adapting"]
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Never, Self
 
+from akunu.api.scheduling import ModelStats
 from akunu.base.errors import AkunuError, UnsupportedError
 from akunu.base.memory import Memory
-from akunu.scheduling import ModelStats
 
 __all__ = ["BaseModel", "Loading"]
 

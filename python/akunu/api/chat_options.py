@@ -14,11 +14,11 @@ from akunu.api.seeing import PlacedRows, Sight
 from akunu.base.arguments import Limit, flag
 from akunu.base.errors import InvalidArgumentError
 from akunu.chat.loose_calls import MOST_LOOSE, late_arguments
+from akunu.chat.structured.structure import ARGUMENTS, structure_of
+from akunu.chat.structured.tags import StructuralTag, Tag
 from akunu.chat.switches import effort_budget, thinking_variables
 from akunu.chat.template import ChatTemplate
 from akunu.chat.tools import Tools
-from akunu.structured.structure import ARGUMENTS, structure_of
-from akunu.structured.tags import StructuralTag, Tag
 from akunu.tokenizer import check_fits
 
 __all__ = ["ChatOptions", "ChatPrompt", "prepare"]

@@ -14,9 +14,9 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Final
 
 from akunu.api.results import Completion, FinishReason, Piece, Stats, TokenLogprob
+from akunu.api.scheduling import Sequence
 from akunu.base.errors import InvalidArgumentError
 from akunu.base.stopping import StopMatcher
-from akunu.scheduling import Sequence
 from akunu.tokenizer import StreamingDetokenizer
 
 if TYPE_CHECKING:
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from akunu._core import Chunk
     from akunu.api.options import Request
     from akunu.api.reading import Reading
-    from akunu.describe.sampling import Sampling
-    from akunu.scheduling import ConstrainedChunk, Scheduler
-    from akunu.scheduling.sequence import Adapter
-    from akunu.structured.constraint import Constraint
+    from akunu.api.scheduling import ConstrainedChunk, Scheduler
+    from akunu.api.scheduling.sequence import Adapter
+    from akunu.api.vision.inputs import Inputs
+    from akunu.chat.structured.constraint import Constraint
+    from akunu.files.describe.sampling import Sampling
     from akunu.tokenizer import Tokenizer
-    from akunu.vision.inputs import Inputs
 
 __all__ = ["Generation"]
 

@@ -12,11 +12,11 @@ import numpy.typing as npt
 
 from akunu.api.adapting import Adapting
 from akunu.api.perplexity import WINDOW, perplexity
+from akunu.api.scheduling.interrupts import check
 from akunu.api.tokenizing import Tokenizing
 from akunu.base.arguments import Limit
 from akunu.base.progress import check_callback
 from akunu.files.importance import ImportanceMatrix
-from akunu.scheduling.interrupts import check
 
 __all__ = ["Measuring"]
 

@@ -27,29 +27,29 @@ from akunu.api.measuring import Measuring
 from akunu.api.options import GenerationOptions, resolve, salt
 from akunu.api.reading import Reading
 from akunu.api.results import BatchError, Completion
+from akunu.api.scheduling import ModelStats, Scheduler
+from akunu.api.scheduling.head_proposer import HeadProposer
+from akunu.api.scheduling.interrupts import held
+from akunu.api.scheduling.model_proposer import ModelProposer, Proposer
+from akunu.api.scheduling.page_files import PageFiles
+from akunu.api.scheduling.prefix import Prefix
+from akunu.api.scheduling.sequence import Adapter
 from akunu.api.seeing import PlacedRows, Sight
 from akunu.api.signatures import spelled_out
 from akunu.api.streams import AsyncStream, Stream, acompleted, acompleted_all, completed
 from akunu.api.tokenizing import Prompt
+from akunu.api.vision.tower import Tower
 from akunu.base.arguments import Limit
 from akunu.base.errors import AkunuError, ContextLengthError, InvalidArgumentError
 from akunu.base.memory import Memory
 from akunu.base.progress import Progress, check_progress, reporter
 from akunu.chat import ChatTemplate
-from akunu.describe.config import ModelConfig, ModelSpec
-from akunu.describe.sampling import Sampling
-from akunu.scheduling import ModelStats, Scheduler
-from akunu.scheduling.head_proposer import HeadProposer
-from akunu.scheduling.interrupts import held
-from akunu.scheduling.model_proposer import ModelProposer, Proposer
-from akunu.scheduling.page_files import PageFiles
-from akunu.scheduling.prefix import Prefix
-from akunu.scheduling.sequence import Adapter
+from akunu.files.describe.config import ModelConfig, ModelSpec
+from akunu.files.describe.sampling import Sampling
 from akunu.tokenizer import Tokenizer
-from akunu.vision.tower import Tower
 
 if TYPE_CHECKING:
-    from akunu.structured.compiler import Compiler
+    from akunu.chat.structured.compiler import Compiler
 
 __all__ = ["Model"]
 
@@ -385,7 +385,7 @@ class Model(Chatting, Measuring):
 
     @cached_property
     def _compiler(self) -> Compiler:
-        from akunu.structured.compiler import Compiler
+        from akunu.chat.structured.compiler import Compiler
 
         return Compiler(self.tokenizer, self.config.vocab_size)
 

@@ -16,9 +16,9 @@ from typing import Any, Final, TypedDict, cast
 from akunu._core import MAX_LOGIT_BIAS, MAX_LOGPROBS
 from akunu.base.arguments import FLOAT32_MAX, Limit, flag
 from akunu.base.errors import InvalidArgumentError
-from akunu.describe.sampling import SAMPLING_LIMITS, Sampling
-from akunu.structured.structure import Structure, structure_of
-from akunu.structured.tags import StructuralTag
+from akunu.chat.structured.structure import Structure, structure_of
+from akunu.chat.structured.tags import StructuralTag
+from akunu.files.describe.sampling import SAMPLING_LIMITS, Sampling
 
 __all__ = ["MAX_PRIORITY", "GenerationOptions", "Request", "own_names", "resolve"]
 

@@ -13,8 +13,8 @@ from akunu.chat.parser import OutputParser
 from akunu.chat.tools import Tools
 
 if TYPE_CHECKING:
-    from akunu.structured.late import LateConstraints
-    from akunu.structured.thinking import ThinkingBudget
+    from akunu.chat.structured.late import LateConstraints
+    from akunu.chat.structured.thinking import ThinkingBudget
 
 __all__ = ["Reading"]
 

@@ -8,17 +8,17 @@ from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from akunu.api.vision.inputs import Inputs, Placed, place
 from akunu.base.arguments import Limit
 from akunu.base.errors import ContextLengthError, ImageError, InvalidArgumentError, UnsupportedError
 from akunu.base.kept import Kept
 from akunu.chat.images import GivenImage, ShownImages, images_in
-from akunu.vision.inputs import Inputs, Placed, place
-from akunu.vision.pictures import open_picture, picture_bytes
-from akunu.vision.preprocess import ImagePart, Run, processor_of
+from akunu.chat.pictures.opening import open_picture, picture_bytes
+from akunu.chat.pictures.preprocess import ImagePart, Run, processor_of
 
 if TYPE_CHECKING:
+    from akunu.api.vision.tower import Tower
     from akunu.tokenizer import Tokenizer
-    from akunu.vision.tower import Tower
 
 __all__ = ["PlacedRows", "Sight"]
 

@@ -19,7 +19,7 @@ from akunu.base.errors import InvalidArgumentError, ModelFileError
 from akunu.base.json_file import read_object
 from akunu.base.whole_file import whole_file
 from akunu.chat.messages import message_list
-from akunu.vision.pictures import data_url, open_picture, png_bytes
+from akunu.chat.pictures.opening import data_url, open_picture, png_bytes
 
 __all__ = ["Session"]
 

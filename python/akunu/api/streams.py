@@ -13,8 +13,8 @@ from akunu.api.generation import Generation
 from akunu.api.item_streams import AsyncItems, ItemStream
 from akunu.api.reading import Reading
 from akunu.api.results import Completion, Piece, Stats
+from akunu.api.scheduling.interrupts import held
 from akunu.chat.deltas import Delta
-from akunu.scheduling.interrupts import held
 
 __all__ = ["AsyncStream", "Stream", "acompleted", "acompleted_all", "completed"]
 

@@ -13,7 +13,7 @@ from akunu.api.base_model import BaseModel
 from akunu.base.errors import InvalidArgumentError, TokenizerError
 from akunu.base.hub_name import model_name
 from akunu.base.memory import Memory
-from akunu.describe.config import ModelConfig
+from akunu.files.describe.config import ModelConfig
 from akunu.tokenizer import Segment, Tokenizer, check_fits
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from akunu.base.errors import InvalidArgumentError
-from akunu.structured.json_schema import schema_expression
+from akunu.chat.structured.json_schema import schema_expression
 
 __all__ = [
     "Grammar",

@@ -12,9 +12,9 @@ from typing import Any, Final, Protocol
 
 from akunu.chat.arguments import Grammar
 from akunu.chat.incoming import Incoming, Malformed, Steps
+from akunu.chat.structured.tags import Tag
 from akunu.chat.tools import Tools
 from akunu.chat.values import GEMMA, JSON, PYTHON, quoted, read_string, read_value, rewritten
-from akunu.structured.tags import Tag
 
 __all__ = [
     "CallFormat",

@@ -12,11 +12,11 @@ from akunu.chat.calls import (
 )
 from akunu.chat.incoming import Steps
 from akunu.chat.layouts import Answer, in_order
+from akunu.chat.structured.tags import StructuralTag
 from akunu.chat.tools import NO_PARAMETERS, Tools
-from akunu.structured.tags import StructuralTag
 
 if TYPE_CHECKING:
-    from akunu.structured.thinking import ThinkingBudget
+    from akunu.chat.structured.thinking import ThinkingBudget
 
 __all__ = ["Family"]
 
@@ -70,7 +70,7 @@ class Family:
 
     def thinking_budget(self, tokens: int, opened: bool) -> ThinkingBudget:
         """Reasoning of so many tokens at most; `opened`: the prompt ends within it."""
-        from akunu.structured.thinking import ThinkingBudget
+        from akunu.chat.structured.thinking import ThinkingBudget
 
         begin, end = self.reasoning
         return ThinkingBudget(tokens, begin, end, self.closing or f"\n{end}\n\n", opened)

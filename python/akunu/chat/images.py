@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from akunu.base.errors import InvalidArgumentError
+from akunu.chat.pictures.preprocess import ImagePart, Run
 from akunu.tokenizer import Segment
-from akunu.vision.preprocess import ImagePart, Run
 
 __all__ = ["DETAILS", "GivenImage", "RowsSegment", "ShownImages", "image_of", "images_in"]
 
@@ -28,7 +28,7 @@ class GivenImage(NamedTuple):
     """An image of a message, as it was given."""
 
     source: object
-    """The image, as `akunu.vision.pictures.open_picture` takes it."""
+    """The image, as `akunu.chat.pictures.opening.open_picture` takes it."""
     path: str
     """The place of the image, such as "messages[0].content[1]"."""
     low: bool = False

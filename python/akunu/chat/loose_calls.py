@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, Final
 from akunu.chat.calls import Calls, read_object
 from akunu.chat.fitting import fits
 from akunu.chat.incoming import Incoming, Malformed, Steps
+from akunu.chat.structured.json_schema import schema_expression
+from akunu.chat.structured.structure import Structure, structure_of
+from akunu.chat.structured.tags import StructuralTag, Tag
 from akunu.chat.tools import NO_PARAMETERS, Tools
-from akunu.structured.json_schema import schema_expression
-from akunu.structured.structure import Structure, structure_of
-from akunu.structured.tags import StructuralTag, Tag
 
 if TYPE_CHECKING:
-    from akunu.structured.late import LateConstraints, LatePart
+    from akunu.chat.structured.late import LateConstraints, LatePart
 
 __all__ = ["AFTER_TEXT", "MOST_LOOSE", "late_arguments", "loose_calls"]
 
@@ -142,14 +142,14 @@ def late_arguments(tools: Tools, reasoning: tuple[str, str], opened: bool) -> La
         rf'(?:{dress})*(?:<tools>|<tool_call>)(?:{dress})*(?=\{{[\s":name]*\Z)'
         rf'|(?:{dress})*\{{\s*"name"\s*:\s*"(?P<name>[^"\\]{{1,200}})"\s*,\s*"(?:arguments|parameters)"\s*:'
     )
-    from akunu.structured.late import LateConstraints
+    from akunu.chat.structured.late import LateConstraints
 
     return LateConstraints(_STARTS, pattern, partial(_part, tools), reasoning, opened)
 
 
 def _part(tools: Tools, found: re.Match[str]) -> LatePart | None:
     """Return the grammar of what follows a call's beginning; None where that takes too long to compile."""
-    from akunu.structured.late import LatePart
+    from akunu.chat.structured.late import LatePart
 
     name = found["name"]
     if name is not None and name in tools:

@@ -25,10 +25,10 @@ from akunu.chat.images import RowsSegment, ShownImages
 from akunu.chat.limits import RenderLimits
 from akunu.chat.marks import Marks, unused_character
 from akunu.chat.messages import Reader, message_list, texts_of
+from akunu.chat.pictures.preprocess import Run
 from akunu.chat.probe import Probe
 from akunu.chat.switches import switches
 from akunu.tokenizer import Segment, Tokenizer, check_fits
-from akunu.vision.preprocess import Run
 
 __all__ = ["ChatTemplate"]
 

@@ -52,7 +52,7 @@ def constraint_arguments(values: dict[str, Any]) -> dict[str, Any]:
     AkunuError
         A file cannot be read, or more than one constraint is given: better known before a model is loaded.
     """
-    from akunu.structured.structure import structure_of
+    from akunu.chat.structured.structure import structure_of
 
     files = {name: values.pop(name, None) for name in ("schema", "grammar")}
     found: dict[str, Any] = {

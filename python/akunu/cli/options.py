@@ -12,7 +12,7 @@ import click
 from akunu.base.errors import InvalidArgumentError
 from akunu.cli.app import typed_name
 from akunu.cli.values import DEFAULT_MODEL, FULL, MODEL, Integer, Number, PathName, as_integer, as_number
-from akunu.describe.filetypes import kv_dtypes
+from akunu.files.describe.filetypes import kv_dtypes
 
 if TYPE_CHECKING:
     pass
@@ -367,7 +367,7 @@ def generation_arguments(values: dict[str, Any]) -> dict[str, Any]:
         One is out of range: better known before a model is fetched and loaded.
     """
     from akunu.api.options import resolve
-    from akunu.describe.sampling import Sampling
+    from akunu.files.describe.sampling import Sampling
 
     names = (
         "max_tokens",

@@ -129,7 +129,7 @@ def find_or_explain(model: str) -> Path:
         As of `akunu.loading.finding.find_model`.
     """
     from akunu.base.errors import ModelFileError
-    from akunu.describe.filetypes import FILE_TYPES
+    from akunu.files.describe.filetypes import FILE_TYPES
     from akunu.loading import shapes
     from akunu.loading import synthetic_speech as speech
     from akunu.loading.finding import find_model
@@ -197,8 +197,8 @@ def _decoder(model: str, asked: TableOptions, options: Mapping[str, Any], predic
 
 
 def _encoder(path: Path, asked: TableOptions, options: Mapping[str, Any]) -> _Opened:
+    from akunu.api.encoders.loading import open_encoder
     from akunu.base.progress import reporter
-    from akunu.encoders.loading import open_encoder
     from akunu.files.model_files import open_model
     from akunu.loading.facts import model_facts
 

@@ -110,7 +110,7 @@ class ModelName(click.types.StringParamType):
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
-        from akunu.hub.cache import cached_models
+        from akunu.files.hub.cache import cached_models
 
         # Without the file in a repository: shells take a colon for the beginning of another word.
         fetched = dict.fromkeys(model.name.partition(":")[0] for model in cached_models())

@@ -21,12 +21,12 @@ import numpy.typing as npt
 
 from akunu.base.errors import AkunuError, ModelFileError, UnsupportedError, errors_of
 from akunu.base.json_file import read_object
-from akunu.describe.architectures import ARCHITECTURES
-from akunu.describe.blocks import DeltaNet, LatentAttention, Mamba2
-from akunu.describe.config import ModelSpec
-from akunu.describe.file_tensors import model_tensors
-from akunu.describe.hf_models import HF_MODELS
-from akunu.describe.tensor_map import TensorRef
+from akunu.files.describe.architectures import ARCHITECTURES
+from akunu.files.describe.blocks import DeltaNet, LatentAttention, Mamba2
+from akunu.files.describe.config import ModelSpec
+from akunu.files.describe.file_tensors import model_tensors
+from akunu.files.describe.hf_models import HF_MODELS
+from akunu.files.describe.tensor_map import TensorRef
 
 if TYPE_CHECKING:
     from akunu._core import TensorFiles

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Final
 from akunu.base.errors import AkunuError, ModelFileError, UnsupportedError, errors_of
 from akunu.base.hub_name import model_name
 from akunu.base.json_file import read_object, read_optional, read_text
-from akunu.describe.config_numbers import shown
-from akunu.describe.encoder_modules import (
+from akunu.files.describe.config_numbers import shown
+from akunu.files.describe.encoder_modules import (
     DENSE,
     SETTINGS,
     STATIC,
@@ -26,8 +26,8 @@ from akunu.describe.encoder_modules import (
     read_modules,
     transformer_folder,
 )
-from akunu.describe.quantized import weights_of
-from akunu.describe.sampling import SAMPLING
+from akunu.files.describe.quantized import weights_of
+from akunu.files.describe.sampling import SAMPLING
 from akunu.files.repacking import repacked
 
 if TYPE_CHECKING:
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from akunu._core import TensorEntry, TensorFiles
-    from akunu.describe.config import ModelSpec
-    from akunu.describe.quantized import Weight
+    from akunu.files.describe.config import ModelSpec
+    from akunu.files.describe.quantized import Weight
     from akunu.tokenizer import Tokenizer
 
 __all__ = ["INDEX", "MODEL_FILES", "ModelFolder", "adapter_error", "is_model_folder", "pickle_error"]
@@ -218,12 +218,12 @@ class ModelFolder:
     def spec(
         self, context: int | None = None, *, sees: bool = False, drafts: bool | None = False
     ) -> ModelSpec:
-        """The model's numbers and the place of its tensors: see `akunu.describe.hf_config.resolve_hf`."""
-        from akunu.describe.hf_config import resolve_hf
+        """The model's numbers and the place of its tensors, as `resolve_hf` finds them."""
+        from akunu.files.describe.hf_config import resolve_hf
 
         with errors_of(self.path):
             if makes_vectors(self.config, self.modules):
-                from akunu.describe.encoder_config import resolve_hf_vectors
+                from akunu.files.describe.encoder_config import resolve_hf_vectors
 
                 return resolve_hf_vectors(self.config, self.files.tensors, self.modules, context=context)
             spec = resolve_hf(self.config, self.files.tensors, context=context, sees=sees, drafts=drafts)

@@ -29,8 +29,8 @@ import numpy.typing as npt
 from akunu.base.arguments import as_path
 from akunu.base.errors import InvalidArgumentError, ModelFileError
 from akunu.base.whole_file import whole_file
-from akunu.describe.architectures import ARCHITECTURES
-from akunu.describe.config import ModelConfig
+from akunu.files.describe.architectures import ARCHITECTURES
+from akunu.files.describe.config import ModelConfig
 from akunu.files.gguf_bytes import TensorPlace, header, padded
 
 __all__ = ["WINDOW", "ImportanceMatrix", "from_squares", "is_importance_file", "text_windows"]

@@ -10,17 +10,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from akunu.base.errors import errors_of
-from akunu.describe.architectures import ARCHITECTURES
-from akunu.describe.config import resolve
-from akunu.describe.encoder_modules import Modules, gguf_makes_vectors
+from akunu.files.describe.architectures import ARCHITECTURES
+from akunu.files.describe.config import resolve
+from akunu.files.describe.encoder_modules import Modules, gguf_makes_vectors
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
     from akunu._core import TensorEntry, TensorFiles
-    from akunu.describe.config import GgufSource, ModelSpec
-    from akunu.describe.quantized import Weight
+    from akunu.files.describe.config import GgufSource, ModelSpec
+    from akunu.files.describe.quantized import Weight
     from akunu.tokenizer import Tokenizer
 
 __all__ = ["TOWERS", "GgufModel", "ModelFiles", "gguf_spec", "open_model"]
@@ -136,7 +136,7 @@ class GgufModel:
     def spec(
         self, context: int | None = None, *, sees: bool = False, drafts: bool | None = False
     ) -> ModelSpec:
-        """See `akunu.describe.config.resolve`."""
+        """See `akunu.files.describe.config.resolve`."""
         with errors_of(self._path):
             spec = gguf_spec(_Source(self.metadata, self.files), context, drafts=drafts)
         if not sees and not self._noticed and any(map(_is_of_a_tower, self.files.tensors)):
@@ -164,11 +164,11 @@ class GgufModel:
 
 
 def gguf_spec(gguf: GgufSource, context: int | None = None, *, drafts: bool | None = False) -> ModelSpec:
-    """The model of a GGUF file: see `akunu.describe.config.resolve`."""
+    """The model of a GGUF file: see `akunu.files.describe.config.resolve`."""
     if gguf_makes_vectors(gguf.metadata) or any(
         tensor.name == "cls.output.weight" for tensor in gguf.tensors
     ):
-        from akunu.describe.encoder_config import resolve_gguf_vectors
+        from akunu.files.describe.encoder_config import resolve_gguf_vectors
 
         return resolve_gguf_vectors(gguf, context=context)
     return resolve(gguf, context=context, ignored=TOWERS, drafts=drafts)

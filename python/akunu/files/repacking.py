@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from akunu.base.errors import ModelFileError, UnsupportedError
-from akunu.describe.config_numbers import shown
-from akunu.describe.quantized import REMEDY, quantization
+from akunu.files.describe.config_numbers import shown
+from akunu.files.describe.quantized import REMEDY, quantization
 
 if TYPE_CHECKING:
     from akunu._core import TensorEntry, TensorFiles

@@ -13,7 +13,7 @@ __all__ = ["EmbeddingModel", "Model", "WhisperModel"]  # noqa: F822  # found on 
 Loading.load = staticmethod(load)
 
 _HOME: Final = {
-    "EmbeddingModel": "akunu.encoders.model",
+    "EmbeddingModel": "akunu.api.encoders.model",
     "Model": "akunu.api.model",
     "WhisperModel": "akunu.speech.whisper_model",
 }

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING
 
 from akunu.base.errors import InvalidArgumentError, UnsupportedError, errors_of
 from akunu.base.hub_name import model_name
-from akunu.describe.assistant import (
+from akunu.files.describe.assistant import (
     ASSISTANT_TENSORS,
     with_gguf_assistant,
     with_hf_assistant,
 )
-from akunu.describe.known_missing import ASSISTANTS
+from akunu.files.describe.known_missing import ASSISTANTS
 from akunu.files.model_files import GgufModel, ModelFiles
 
 if TYPE_CHECKING:
     from akunu._core import Engine, TensorFiles
-    from akunu.describe.config import ModelSpec
+    from akunu.files.describe.config import ModelSpec
     from akunu.tokenizer import Tokenizer
 
 __all__ = ["Assistant", "DraftModel", "head_beside", "joins_head"]

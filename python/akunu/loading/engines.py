@@ -7,14 +7,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from akunu.describe.filetypes import SYNTHETIC_TYPES
+from akunu.files.describe.filetypes import SYNTHETIC_TYPES
 from akunu.loading.facts import ModelFacts, model_facts
 from akunu.loading.placement import device_info, present
 from akunu.loading.shapes import SHAPES
 
 if TYPE_CHECKING:
     from akunu._core import DeviceInfo, Engine
-    from akunu.describe.config import ModelConfig, ModelSpec
+    from akunu.files.describe.config import ModelConfig, ModelSpec
 
 __all__ = ["OpenEngine", "find_device", "is_synthetic", "open_engine"]
 
@@ -98,7 +98,7 @@ def open_unmanaged(
     from akunu import _core
     from akunu.base.errors import InvalidArgumentError
     from akunu.base.progress import reporter
-    from akunu.describe.config import resolve
+    from akunu.files.describe.config import resolve
     from akunu.files.model_files import open_model
     from akunu.files.overrides import apply_overrides
     from akunu.loading.finding import find_model

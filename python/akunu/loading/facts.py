@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from akunu.describe.filetypes import FILE_TYPE_NAMES
+from akunu.files.describe.filetypes import FILE_TYPE_NAMES
 
 if TYPE_CHECKING:
     pass

@@ -2,7 +2,7 @@
 
 A name is a local GGUF file (for a split file: its first part), a folder of SafeTensors, a model that is part
 of the package, one on the Hugging Face Hub (`akunu.base.hub_name`), or a short name of such a one
-(`akunu.hub.short_names`).
+(`akunu.files.hub.short_names`).
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from akunu.base.errors import AkunuError, ModelFileError
 from akunu.base.json_file import read_optional
 from akunu.base.progress import Progress, check_progress
 from akunu.files.folder import is_model_folder, pickle_error
-from akunu.hub import short_names
-from akunu.hub.files import joining
+from akunu.files.hub import short_names
+from akunu.files.hub.files import joining
 from akunu.speech.recognition import is_speech
 
 if TYPE_CHECKING:
@@ -137,11 +137,11 @@ def find_model(
             f"no model {name!r}: it is a link to {os.readlink(file)}, which leads to no file"
         )
     if isinstance(path, str) and (on_hub := hub_name.parse(path)):
-        from akunu.hub import download as hub
+        from akunu.files.hub import download as hub
 
         return hub.fetch(on_hub, token=token, progress=progress, tower=tower)
     if isinstance(path, str) and (short := short_names.meaning(path, speech=speech, memory=_memory())):
-        from akunu.hub import download as hub
+        from akunu.files.hub import download as hub
 
         on_hub = hub_name.parse(short.target)
         assert on_hub is not None

@@ -29,15 +29,15 @@ from akunu.speech.recognition import is_speech
 
 if TYPE_CHECKING:
     from akunu._core import Engine, TensorFiles
+    from akunu.api.encoders.model import EmbeddingModel
     from akunu.api.model import Model
+    from akunu.api.scheduling.page_files import PageFiles
+    from akunu.api.vision.tower import Tower
+    from akunu.api.vision.towers import TowerFiles
     from akunu.base.progress import Report
-    from akunu.describe.config import ModelSpec
-    from akunu.encoders.model import EmbeddingModel
-    from akunu.scheduling.page_files import PageFiles
+    from akunu.files.describe.config import ModelSpec
     from akunu.speech.whisper_model import WhisperModel
     from akunu.tokenizer import Tokenizer
-    from akunu.vision.tower import Tower
-    from akunu.vision.towers import TowerFiles
 
 __all__ = ["from_pretrained", "load"]
 
@@ -239,7 +239,7 @@ def _described(
         )
     encoder = spec.config.encoder
     if asked.task == "rerank" or opened.modules.answers or (encoder is not None and encoder.task == "rank"):
-        from akunu.encoders.loading import as_reranker
+        from akunu.api.encoders.loading import as_reranker
 
         spec = as_reranker(opened, spec)
     encoder = spec.config.encoder
@@ -265,12 +265,12 @@ def _described(
         if encoder is not None:
             tower = None  # of which it makes no vectors
         else:
-            from akunu.vision.towers import with_images
+            from akunu.api.vision.towers import with_images
 
             spec = with_images(spec, tower.spec)
     types = None
     if asked.quantize is not None:
-        from akunu.describe.file_tensors import quantized_types
+        from akunu.files.describe.file_tensors import quantized_types
 
         types = quantized_types(spec, asked.quantize)
     context = context or min(spec.config.context_length, DEFAULT_CONTEXT)
@@ -281,7 +281,7 @@ def _tower(found: FoundModel, asked: LoadOptions) -> TowerFiles | None:
     """Find what reads images, in the model's files or beside them; without it, text can still be read."""
     if asked.mmproj is False or asked.task is not None:
         return None
-    from akunu.vision.towers import find_tower
+    from akunu.api.vision.towers import find_tower
 
     named = None if asked.mmproj is None else Path(asked.mmproj)
     try:
@@ -313,7 +313,7 @@ def _open_speech(found: FoundModel, asked: LoadOptions, progress: bool | Progres
 def _open_encoder(
     model: _Described, asked: LoadOptions, tokenizer: Future[Tokenizer | None], report: Report | None
 ) -> EmbeddingModel:
-    from akunu.encoders.loading import load_encoder
+    from akunu.api.encoders.loading import load_encoder
 
     return on_first(
         present(asked.device),
@@ -359,7 +359,7 @@ def _open_text(
         )
         if model.tower is None:
             return engine, None
-        from akunu.vision.tower import Tower
+        from akunu.api.vision.tower import Tower
 
         return engine, Tower(model.tower, device=first_gpu(device), threads=asked.threads or 0)
 
@@ -396,8 +396,8 @@ def _pages_in_files(model: _Described, asked: LoadOptions, engine: Engine) -> Pa
     """The files of the KV cache's pages, where they are to be kept."""
     if asked.cache_dir is None:
         return None
-    from akunu.scheduling.identity import identity
-    from akunu.scheduling.page_files import PageFiles
+    from akunu.api.scheduling.identity import identity
+    from akunu.api.scheduling.page_files import PageFiles
 
     key = identity(model.found.files.files, model.spec, engine, model.types)
     return PageFiles(Path(asked.cache_dir), asked.cache_size, key, engine.part_bytes)

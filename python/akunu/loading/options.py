@@ -11,7 +11,7 @@ import msgspec
 from akunu._core import MAX_PARALLEL, MAX_THREADS
 from akunu.base.arguments import Limit, as_model_name, as_path
 from akunu.base.errors import InvalidArgumentError, UnsupportedError
-from akunu.describe.filetypes import FILE_TYPES, kv_dtypes
+from akunu.files.describe.filetypes import FILE_TYPES, kv_dtypes
 from akunu.files.overrides import key_overrides, rope_scaling
 from akunu.loading.placement import is_spread, present
 

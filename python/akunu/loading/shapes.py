@@ -22,7 +22,7 @@ class Shape:
     Attributes
     ----------
     arch
-        Row of `akunu.describe.architectures.ARCHITECTURES`.
+        Row of `akunu.files.describe.architectures.ARCHITECTURES`.
     label
         The size in a table's column "model", such as "0.6B".
     tied

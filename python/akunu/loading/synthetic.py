@@ -1,7 +1,7 @@
 """A model of a published shape with random weights: its metadata and tensors, without a file.
 
-It is described the way a GGUF file is, so that `akunu.describe.config.resolve` checks it like one, and so
-that `akunu.bench.gguf_file` can write the same model for another engine to run.
+It is described the way a GGUF file is, so that `akunu.files.describe.config.resolve` checks it like one, and
+so that `akunu.cli.bench.gguf_file` can write the same model for another engine to run.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ import numpy as np
 import numpy.typing as npt
 
 from akunu.base.errors import InvalidArgumentError
-from akunu.describe.architectures import ARCHITECTURES
-from akunu.describe.config_numbers import DecoderSizes, decoder_sizes
-from akunu.describe.filetypes import SYNTHETIC_TYPES, block_of, tensor_dtype
-from akunu.describe.gguf_numbers import GgufNumbers
-from akunu.describe.recurrent import recurrent_sizes
-from akunu.describe.tensor_rules import TensorRule
+from akunu.files.describe.architectures import ARCHITECTURES
+from akunu.files.describe.config_numbers import DecoderSizes, decoder_sizes
+from akunu.files.describe.filetypes import SYNTHETIC_TYPES, block_of, tensor_dtype
+from akunu.files.describe.gguf_numbers import GgufNumbers
+from akunu.files.describe.recurrent import recurrent_sizes
+from akunu.files.describe.tensor_rules import TensorRule
 from akunu.loading.shapes import SHAPES, Shape
 
 __all__ = ["SyntheticModel", "SyntheticTensor"]

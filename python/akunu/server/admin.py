@@ -44,7 +44,7 @@ async def unload(request: Request) -> Response:
 async def available(request: Request) -> Response:
     """Well-known models that can be fetched (`/api/pull`), and which fit this machine's memory."""
     from akunu._core import devices
-    from akunu.hub.short_names import SHORT_NAMES
+    from akunu.files.hub.short_names import SHORT_NAMES
 
     server: Server = request.app.state.server
     most = max(device["memory"] for device in await asyncio.to_thread(devices))

@@ -12,7 +12,7 @@ from akunu.base.arguments import as_path
 from akunu.base.errors import InvalidArgumentError
 from akunu.base.hub_name import model_name
 from akunu.base.json_file import read_text
-from akunu.hub.projectors import is_projector
+from akunu.files.hub.projectors import is_projector
 from akunu.loading.options import LoadOptions
 from akunu.speech.recognition import is_speech
 

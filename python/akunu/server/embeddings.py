@@ -11,9 +11,9 @@ from msgspec import Meta
 from starlette.requests import Request
 from starlette.responses import Response
 
+from akunu.api.encoders.model import EmbeddingModel
 from akunu.api.tokenizing import Prompt
 from akunu.base.errors import InvalidArgumentError
-from akunu.encoders.model import EmbeddingModel
 from akunu.server.calls import Check, call
 from akunu.server.errors import ApiError
 from akunu.server.fields import Fields, read_fields

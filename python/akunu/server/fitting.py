@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from akunu.base.errors import InvalidArgumentError
-from akunu.describe.blocks import Attention, LatentAttention
-from akunu.describe.config import ModelConfig
-from akunu.describe.filetypes import kv_dtypes
+from akunu.files.describe.blocks import Attention, LatentAttention
+from akunu.files.describe.config import ModelConfig
+from akunu.files.describe.filetypes import kv_dtypes
 from akunu.loading.finding import FoundModel
 from akunu.loading.placement import device_info, present
 from akunu.server.catalog import ModelSpec

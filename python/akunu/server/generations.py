@@ -17,6 +17,7 @@ from akunu.api.model import Model
 from akunu.api.results import Completion, Piece, Stats
 from akunu.api.streams import AsyncStream
 from akunu.base.errors import AkunuError
+from akunu.chat.structured.structure import ARGUMENTS
 from akunu.server.adapter_names import with_adapter
 from akunu.server.auth import ANYONE, Holder
 from akunu.server.foreign_fields import IGNORE_EOS, PROGRESS
@@ -28,7 +29,6 @@ from akunu.server.prompt_progress import Progress, ProgressWatch
 from akunu.server.settings import Settings
 from akunu.server.stored import ResponseStore
 from akunu.server.workers import Workers
-from akunu.structured.structure import ARGUMENTS
 
 __all__ = ["MAX_GENERATIONS", "Generation", "RequestRecord", "Server", "generations", "together"]
 

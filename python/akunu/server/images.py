@@ -147,7 +147,7 @@ def _read(source: str, at: str, settings: Settings) -> str | bytes:
 
 def _from_folder(url: str, folders: Sequence[Path]) -> bytes:
     """The bytes of a file in one of the folders, whatever links lead there."""
-    from akunu.vision.pictures import picture_bytes
+    from akunu.chat.pictures.opening import picture_bytes
 
     if not folders:
         raise ImageError(

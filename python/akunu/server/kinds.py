@@ -10,8 +10,8 @@ from akunu.base.errors import AkunuError
 from akunu.loading.options import OF_SPEECH, OF_TEXT, OF_VECTORS
 
 if TYPE_CHECKING:
+    from akunu.api.scheduling import ModelStats
     from akunu.base.memory import Memory
-    from akunu.scheduling import ModelStats
 
 __all__ = ["EMBEDDING", "KINDS", "RERANKER", "SPEECH", "TEXT", "Kind", "ServedModel", "kind_of", "thinks"]
 
@@ -66,7 +66,7 @@ class Kind:
 
 # The classes are imported once there is a model: a load may begin before (`akunu.server.preloading`).
 def _makes_vectors(model: object, task: str) -> bool:
-    from akunu.encoders.model import EmbeddingModel
+    from akunu.api.encoders.model import EmbeddingModel
 
     encoder = model.config.encoder if isinstance(model, EmbeddingModel) else None
     return encoder is not None and encoder.task == task

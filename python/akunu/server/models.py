@@ -359,7 +359,7 @@ class Registry:
     async def prepare_constraints(self) -> None:
         """While no request is there, do what the first one with a constraint would wait for.
 
-        Others would wait too, a good part of a second: see `akunu.structured.compiler`.
+        Others would wait too, a good part of a second: see `akunu.chat.structured.compiler`.
         """
         for entry in self._entries.values():
             if any(e.users for e in self._entries.values()):

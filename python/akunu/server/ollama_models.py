@@ -14,9 +14,9 @@ from typing import Any, Final
 from starlette.requests import Request
 from starlette.responses import Response
 
+from akunu.api.encoders.model import EmbeddingModel
 from akunu.base.errors import AkunuError
 from akunu.base.version import __version__
-from akunu.encoders.model import EmbeddingModel
 from akunu.loading.finding import BUILT_IN, FoundModel
 from akunu.server.calls import Check, call
 from akunu.server.catalog import from_name

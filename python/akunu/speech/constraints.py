@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from akunu.structured.structure import Structure
+from akunu.chat.structured.structure import Structure
 
 if TYPE_CHECKING:
+    from akunu.chat.structured.constraint import GrammarConstraint
     from akunu.speech.model import Logits
     from akunu.speech.tokenizer import WhisperTokenizer
-    from akunu.structured.constraint import GrammarConstraint
 
 __all__ = ["CONSTRAINTS", "ConstraintRules"]
 
@@ -42,7 +42,7 @@ class ConstraintRules:
     """
 
     def __init__(self, tokenizer: WhisperTokenizer, structure: Structure) -> None:
-        from akunu.structured.constraint import GrammarConstraint
+        from akunu.chat.structured.constraint import GrammarConstraint
 
         begin = tokenizer.compiler.constraint(_spoken(structure))
         assert isinstance(begin, GrammarConstraint)  # no other is of the kinds in CONSTRAINTS
@@ -82,7 +82,7 @@ def _spoken(structure: Structure) -> Structure:
         return Structure("choice", json.dumps([*texts, *(f" {text}" for text in texts)]))
     if structure.kind == "regex":
         return Structure("regex", f" ?(?:{structure.text})")
-    from akunu.structured.gbnf import is_gbnf, lark_of_gbnf
+    from akunu.chat.structured.gbnf import is_gbnf, lark_of_gbnf
 
     lark = lark_of_gbnf(structure.text) if is_gbnf(structure.text) else structure.text
     return Structure("grammar", f'start: SPACE? spoken\nSPACE: " "\nspoken: %lark {{\n{lark}\n}}')

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from akunu.base.errors import InvalidArgumentError, ModelFileError, UnsupportedError
 from akunu.base.json_file import read_optional
-from akunu.describe.config_numbers import shown
+from akunu.files.describe.config_numbers import shown
 from akunu.speech.languages import language_code
 
 __all__ = ["DecodingSettings", "check_preprocessor"]

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from akunu.base.errors import UnsupportedError
-from akunu.describe.tensor_map import TensorInfo, by_name
+from akunu.files.describe.tensor_map import TensorInfo, by_name
 from akunu.speech.config import WhisperConfig
 from akunu.speech.model import Logits
 from akunu.speech.rules import RuleTable, TokenRules

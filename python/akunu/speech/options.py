@@ -14,8 +14,8 @@ from typing import Any, Final, TypedDict
 from akunu.audio.activity import VadOptions
 from akunu.base.arguments import FLOAT32_MAX, Limit, as_path
 from akunu.base.errors import InvalidArgumentError
+from akunu.chat.structured.structure import Structure, structure_of
 from akunu.speech.constraints import CONSTRAINTS
-from akunu.structured.structure import Structure, structure_of
 
 __all__ = ["TranscriptionArguments", "TranscriptionOptions", "transcription_options"]
 

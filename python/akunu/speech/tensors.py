@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from akunu.describe.blocks import Attention, Block, CrossAttention, FeedForward, Mixer
-from akunu.describe.quantized import join_planes, with_planes
-from akunu.describe.tensor_map import LayerTensors, TensorInfo, TensorRef, map_tensors
-from akunu.describe.tensor_rules import TensorRule
+from akunu.files.describe.blocks import Attention, Block, CrossAttention, FeedForward, Mixer
+from akunu.files.describe.quantized import join_planes, with_planes
+from akunu.files.describe.tensor_map import LayerTensors, TensorInfo, TensorRef, map_tensors
+from akunu.files.describe.tensor_rules import TensorRule
 from akunu.speech.config import Head, WhisperConfig
 
 __all__ = ["Layout", "Stack", "aligned_heads", "sound_stack", "synthetic_tensors", "text_stack"]
@@ -25,7 +25,7 @@ _TAPS: Final = 3
 class Stack:
     """A stack as `akunu._core.Speech` takes it.
 
-    `config` has the names of `akunu.describe.config.ModelConfig`, and `audio` where it hears.
+    `config` has the names of `akunu.files.describe.config.ModelConfig`, and `audio` where it hears.
     """
 
     config: Mapping[str, object]

@@ -20,7 +20,7 @@ from akunu.tokenizer.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from akunu._core import WhisperFile
-    from akunu.structured.compiler import Compiler
+    from akunu.chat.structured.compiler import Compiler
 
 __all__ = ["WhisperTokenizer", "Word"]
 
@@ -191,7 +191,7 @@ class WhisperTokenizer:
     @functools.cached_property
     def compiler(self) -> Compiler:
         """Makes constraints for transcriptions."""
-        from akunu.structured.compiler import Compiler
+        from akunu.chat.structured.compiler import Compiler
 
         return Compiler(self.tokenizer, self.tokenizer.vocab_size)
 

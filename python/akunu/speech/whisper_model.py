@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, TypeVar, Unpac
 
 from akunu.api.base_model import BaseModel
 from akunu.api.item_streams import AsyncItems
+from akunu.api.scheduling import ModelStats
 from akunu.api.signatures import spelled_out
 from akunu.audio import AudioSource, audio_blocks
 from akunu.audio.pcm import Samples
@@ -21,7 +22,6 @@ from akunu.audio.source import audio_channels, audio_seconds
 from akunu.base.errors import InvalidArgumentError
 from akunu.base.memory import Memory
 from akunu.base.progress import check_callback
-from akunu.scheduling import ModelStats
 from akunu.speech.batching import Batcher
 from akunu.speech.channels import ChannelsTranscriber
 from akunu.speech.config import WhisperConfig

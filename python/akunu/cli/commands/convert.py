@@ -14,7 +14,7 @@ from akunu.cli.console import note, print_table
 from akunu.cli.files import read_text
 from akunu.cli.options import MODEL_HELP, threads_option
 from akunu.cli.values import MODEL, PathName
-from akunu.describe.filetypes import FILE_TYPES, MLX_TYPES
+from akunu.files.describe.filetypes import FILE_TYPES, MLX_TYPES
 
 __all__ = ["command"]
 

@@ -17,7 +17,7 @@ from akunu.cli.options import MODEL_HELP, encoder_options, load_model
 from akunu.cli.values import FILE, MODEL, Integer, PathName
 
 if TYPE_CHECKING:
-    from akunu.encoders.model import Output
+    from akunu.api.encoders.model import Output
 
 __all__ = ["command"]
 

@@ -25,7 +25,7 @@ from akunu.cli.values import MODEL
 
 if TYPE_CHECKING:
     from akunu._core import CommandInfo, TensorEntry
-    from akunu.describe.quantized import Weight
+    from akunu.files.describe.quantized import Weight
     from akunu.files.model_files import ModelFiles
     from akunu.speech.files import SpeechFiles
 
@@ -177,7 +177,7 @@ def _config(file: ModelFiles | SpeechFiles, *, sees: bool = False) -> tuple[dict
 
 def _context(file: ModelFiles | SpeechFiles | None) -> dict[str, Any]:
     """Return what layers compute and what a sequence keeps, for a language model."""
-    from akunu.describe.kept import kept_by, layers_text
+    from akunu.files.describe.kept import kept_by, layers_text
 
     if not hasattr(file, "spec"):
         return {}
@@ -198,8 +198,8 @@ def _context_text(context: Mapping[str, Any]) -> str:
 
 def _tower(file: ModelFiles | SpeechFiles, path: Path) -> dict[str, str]:
     """Return what a model reads images with; nothing where it reads none."""
-    from akunu.vision.preprocess import processor_of
-    from akunu.vision.towers import find_tower
+    from akunu.api.vision.towers import find_tower
+    from akunu.chat.pictures.preprocess import processor_of
 
     if not hasattr(file, "spec"):
         return {}

@@ -15,7 +15,7 @@ from akunu.cli.console import note, print_table
 from akunu.cli.values import Integer
 
 if TYPE_CHECKING:
-    from akunu.hub.download import CachedModel
+    from akunu.files.hub.download import CachedModel
 
 __all__ = ["command"]
 
@@ -79,7 +79,7 @@ def available_command(words: tuple[str, ...], as_json: bool) -> None:
       akunu run -m qwen3:4b "What is the capital of France?"
     """
     from akunu._core import devices
-    from akunu.hub.short_names import SHORT_NAMES
+    from akunu.files.hub.short_names import SHORT_NAMES
 
     most = max(device["memory"] for device in devices())
     chosen = [
@@ -127,7 +127,7 @@ def search_command(words: tuple[str, ...], limit: int, as_json: bool) -> None:
       akunu models search qwen3 coder
       akunu models search granite -n 5 --json | jq -r ".[].name"
     """
-    from akunu.hub.download import search
+    from akunu.files.hub.download import search
 
     found = search(" ".join(words), limit)
     if as_json:
@@ -159,8 +159,8 @@ def fetch_command(names: tuple[str, ...]) -> None:
       akunu models fetch openai/whisper-small Qwen/Qwen3-0.6B
     """
     from akunu.base import hub_name
-    from akunu.hub.download import fetch
-    from akunu.hub.short_names import meaning
+    from akunu.files.hub.download import fetch
+    from akunu.files.hub.short_names import meaning
 
     wanted = [hub_name.parse(short.target if (short := meaning(name)) else name) for name in names]
     for name, found in zip(names, wanted, strict=True):
@@ -187,9 +187,9 @@ def remove_command(names: tuple[str, ...], yes: bool) -> None:
       akunu models remove Qwen/Qwen3-0.6B-GGUF:Q8_0
       akunu models remove Qwen/Qwen3-0.6B-GGUF --yes
     """
-    from akunu.hub.cache import cached_files
-    from akunu.hub.download import remove_cached
-    from akunu.hub.short_names import meaning
+    from akunu.files.hub.cache import cached_files
+    from akunu.files.hub.download import remove_cached
+    from akunu.files.hub.short_names import meaning
 
     names = tuple(short.target if (short := meaning(name)) else name for name in names)
     for name in names:
@@ -204,7 +204,7 @@ def remove_command(names: tuple[str, ...], yes: bool) -> None:
 
 
 def _list(as_json: bool) -> None:
-    from akunu.hub.download import cached_models
+    from akunu.files.hub.download import cached_models
 
     found = cached_models()
     if as_json:

@@ -289,7 +289,7 @@ def command(**values: Any) -> None:
         _deploy(models, settings, values)
         return
 
-    from akunu.scheduling.interrupts import held
+    from akunu.api.scheduling.interrupts import held
     from akunu.server.listening import listen
     from akunu.server.preloading import Preload
 
