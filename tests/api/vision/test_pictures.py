@@ -248,7 +248,7 @@ NO_IMAGES: dict[str, tuple[object, type[Exception]]] = {
     "negative floats": (np.full((4, 4), -1.0), InvalidArgumentError),
     "negative": (np.full((4, 4), -1), InvalidArgumentError),
     "17 bits": (np.full((4, 4), 1 << 17), InvalidArgumentError),
-    "texts": (np.array([["a"]]), InvalidArgumentError),
+    "strings": (np.array([["a"]]), InvalidArgumentError),
     "a number": (7, InvalidArgumentError),
     "none": (None, InvalidArgumentError),
     "a list": ([[1]], InvalidArgumentError),

@@ -213,21 +213,21 @@ def test_texts_side_by_side_are_as_each_alone(case: Case) -> None:
     engine, n = case.engine(), len(case.golden.ids)
     first, second = (case.tower.encode(patches) for patches in case.patches)
     spec = case.files.spec
-    texts = [
+    prompts = [
         (case.golden.ids, case.inputs([first, second])),
         (case.golden.ids[4:], place(n - 4, [Placed(5, second, 0, len(second.rows))], spec)),
         (np.arange(20, 40, dtype=np.uint32), place(20, [], spec)),
     ]
-    slots, alone = [opened(engine) for _ in texts], []
-    for slot, (ids, inputs) in zip(slots, texts, strict=True):
+    slots, alone = [opened(engine) for _ in prompts], []
+    for slot, (ids, inputs) in zip(slots, prompts, strict=True):
         begin(engine, ids, inputs, slot)
         alone.append(after(engine, slot, inputs, len(ids)))
-    for slot, (ids, inputs) in zip(slots, texts, strict=True):
+    for slot, (ids, inputs) in zip(slots, prompts, strict=True):
         begin(engine, ids, inputs, slot)
     found: dict[int, list[tuple[int, float]]] = {}
-    while len(found) < len(texts):
+    while len(found) < len(prompts):
         parts = []
-        for slot, (ids, inputs) in zip(slots, texts, strict=True):
+        for slot, (ids, inputs) in zip(slots, prompts, strict=True):
             left = len(ids) - engine.length(slot)
             if slot not in found:
                 rows = rows_of(engine, inputs, slot, len(ids), 6)
