@@ -104,11 +104,10 @@ function(akunu_metal_on_emulator target)
     target_sources(${target} PRIVATE ${object})
   endforeach()
   akunu_emulator_object(object ${target} ${AKUNU_EMULATOR_ROOT}/objc/module.cpp FLAGS ${flags})
+  target_sources(${target} PRIVATE ${object})
   get_target_property(type ${target} TYPE)
   if(type STREQUAL "STATIC_LIBRARY")
-    target_sources(${target} INTERFACE ${object})  # every program and module of it needs its own; nothing refers to it
-  else()
-    target_sources(${target} PRIVATE ${object})
+    target_link_libraries(${target} INTERFACE ${object})  # every program and module needs its own; nothing refers to it
   endif()
   get_target_property(library fake_metal AKUNU_LIBRARY)
   get_filename_component(folder ${library} DIRECTORY)

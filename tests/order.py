@@ -54,9 +54,15 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 # First: what pytest does next puts those together that share a parameter of a fixture of a module.
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item], config: pytest.Config) -> None:
+    parts = int(os.environ.get("AKUNU_TEST_PART", "1"))
+    another_day = pytest.mark.skip(reason=f"AKUNU_TEST_PART={parts}: another seed runs this case")
     files: dict[object, list[pytest.Item]] = defaultdict(list)
     for item in items:
         files[item.path].append(item)
+    in_turn = [item for item in items if item.get_closest_marker("in_turn")]
+    for place, item in enumerate(in_turn):  # by place, not by name: each seed has about as many
+        if (place + config.stash[SEED]) % parts != 0:
+            item.add_marker(another_day)
     drawn = random.Random(config.stash[SEED])
     groups = list(files.values())
     drawn.shuffle(groups)

@@ -207,3 +207,18 @@ def test_any_seeds_in_a_row_run_every_part_once() -> None:
         assert all(sum(days) == 1 for days in zip(*turns, strict=True))
         assert all(10 < sum(day) < 30 for day in turns)
     assert all(has_its_turn(name, 5, 1) for name in names)
+
+
+def test_cases_in_turn_run_with_one_seed_of_as_many_as_there_are_parts(tmp_path: Path) -> None:
+    (tmp_path / "test_made.py").write_text(
+        "import pytest\n\n\n"
+        "@pytest.mark.in_turn\n@pytest.mark.parametrize('n', range(20))\ndef test_slow(n):\n    pass\n\n\n"
+        "def test_other():\n    pass\n"
+    )
+    ran = [
+        set(outcomes(run(tmp_path, "-rA", "--seed", str(seed), AKUNU_TEST_PART="3"))) for seed in (7, 8, 9)
+    ]
+    assert set.intersection(*ran) == {"test_other"} and len(set.union(*ran)) == 21
+    assert sorted(len(names) for names in ran) == [7, 8, 8]
+    everything = outcomes(run(tmp_path, "-rA", "--seed", "7"))
+    assert len(everything) == 21

@@ -87,6 +87,7 @@ def test_ops_without_weights_compile(nvrtc: ctypes.CDLL) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.in_turn
 @pytest.mark.parametrize("target", ["sm_80", "sm_86", "sm_89", "sm_90a", "sm_100", "sm_120"])
 def test_machine_code_of_a_weight_type(nvrtc: ctypes.CDLL, target: str) -> None:
     """With ops that have none. NVRTC would tell of warpgroups whose products wait for one another."""
@@ -111,6 +112,7 @@ RACE_OPS = ["Embed", "Matmul", "NormQkv", "NormGateUp", "GateUp", "Attention", "
 
 
 @pytest.mark.long
+@pytest.mark.in_turn
 @pytest.mark.parametrize("target", ["sm_80", "sm_90a"])
 def test_machine_code_for_racecheck(nvrtc: ctypes.CDLL, target: str) -> None:
     assert log_of(nvrtc, target, RACE_OPS, ["F16", "Q4_0"], races=1) == ""

@@ -94,15 +94,15 @@ def evex_driver() -> Path:
 
     The kernels are compiled as released. The assembler then takes the other form, since `{vex}` is gone.
     """
-    source, own = "cpp/cpu/isa/avx2_vnni.cpp", ROOT / "build" / "evex"
+    source, target, own = "cpp/cpu/isa/avx2_vnni.cpp", "akunu_isa_avx2_vnni", ROOT / "build" / "evex"
     text, made, driver = own / "avx2_vnni.s", own / "avx2_vnni.o", own / "kernel_table_driver"
     with locked(own):
-        folder = released_folder(source)
+        folder = released_folder(source, target)
         if folder is None:
             folder = own
             configure(folder, "-DAKUNU_WERROR=ON")
             check_call([tool("cmake"), "--build", str(folder), "-j2", "--target", "akunu_core"])
-        compiler, *options = compile_command(folder, source)
+        compiler, *options = compile_command(folder, source, target)
         options[options.index("-o") + 1] = str(text)
         header = ROOT / "tests/cpp/says_avx_vnni.h"
         check_call([*launcher(), compiler, *options, "-S", "-include", str(header)], cwd=folder)

@@ -64,12 +64,12 @@ def built(compiler: str, source: str, target: str) -> Path:
 
 def kernels_object(compiler: str, isa: str) -> Path:
     """The kernels of an instruction set that its family does not share."""
-    return built(compiler, f"cpp/cpu/isa/{isa}.cpp", "akunu_core")
+    return built(compiler, f"cpp/cpu/isa/{isa}.cpp", f"akunu_isa_{isa}")
 
 
 def family_object(compiler: str, isa: str) -> Path:
     """What the family of that name shares."""
-    return built(compiler, f"cpp/cpu/family/{isa}.cpp", "akunu_core")
+    return built(compiler, f"cpp/cpu/family/{isa}.cpp", f"akunu_family_{isa}")
 
 
 def quantizers_object(compiler: str, isa: str) -> Path:

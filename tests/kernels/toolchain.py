@@ -57,15 +57,15 @@ def _newest_input(source: str) -> float:
     return max(p.stat().st_mtime for p in [*inputs, ROOT / "CMakeLists.txt"])
 
 
-def released_object(source: str, target: str = "akunu_core") -> Path | None:
+def released_object(source: str, target: str) -> Path | None:
     """The object file that is in the installed package, where pip built it from these sources."""
     found = ROOT.glob(f"build/cp*/CMakeFiles/{target}.dir/{source}.o")
     return next((o for o in found if o.stat().st_mtime >= _newest_input(source)), None)
 
 
-def released_folder(source: str) -> Path | None:
+def released_folder(source: str, target: str) -> Path | None:
     """The folder where pip built the installed package, with that source as it is now."""
-    found = released_object(source)
+    found = released_object(source, target)
     return ROOT / "build" / found.relative_to(ROOT / "build").parts[0] if found else None
 
 
@@ -74,7 +74,7 @@ def launcher() -> list[str]:
     return shlex.split(os.environ.get("CMAKE_CXX_COMPILER_LAUNCHER", ""))
 
 
-def compile_command(folder: Path, source: str, target: str = "akunu_core") -> list[str]:
+def compile_command(folder: Path, source: str, target: str) -> list[str]:
     """How a target of a configured folder compiles one source; to be run there."""
     commands = json.loads((folder / "compile_commands.json").read_text())
     return next(
@@ -84,7 +84,7 @@ def compile_command(folder: Path, source: str, target: str = "akunu_core") -> li
     )
 
 
-def compile_object(folder: Path, source: str, target: str = "akunu_core") -> Path:
+def compile_object(folder: Path, source: str, target: str) -> Path:
     """The object file of one source, as a target of a configured folder has it; kept until sources change."""
     command = launcher() + compile_command(folder, source, target)
     made = folder / f"{target}-{Path(source).parent.name}-{Path(source).stem}.o"
