@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 Passes = Callable[..., None]
-pytestmark = pytest.mark.long  # the ops themselves are asked in test_kernels.py
+pytestmark = [pytest.mark.long, pytest.mark.in_turn]  # the ops themselves are asked in test_kernels.py
 
 #: More of the CPU's tests pass here, too, and take one to two minutes each.
 FAMILIES = ("qwen35moe",)

@@ -46,6 +46,7 @@ def test_f16_weights_are_near(run: Run) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.in_turn
 @pytest.mark.parametrize(
     "name",
     [

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 Passes = Callable[..., None]
-pytestmark = pytest.mark.long  # the ops themselves are asked in test_kernels.py
+pytestmark = [pytest.mark.long, pytest.mark.in_turn]  # the ops themselves are asked in test_kernels.py
 
 HYBRID = "models/test_hybrid.py"
 QWEN35 = "models/test_qwen35.py"

@@ -14,6 +14,7 @@ def test_rows_are_those_of_transformers(passes: Passes) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.in_turn
 @pytest.mark.parametrize(
     "name", ["gemma3", "gemma4", "gemma4_unified", "mistral3", "qwen2_5_vl", "qwen3_5", "qwen3_vl"]
 )
