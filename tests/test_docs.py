@@ -66,3 +66,15 @@ def test_the_messages_in_the_table_of_troubles_are_those_of_the_code() -> None:
         if "CMAKE" not in message:  # that one is CMake's
             parts = [part.strip() for part in message.split("…") if part.strip()]
             assert any(all(part in text for part in parts) for text in code), message
+
+
+NAMED_FILE = re.compile(r"`((?:python|cpp|cuda|metal|tests|tools|bench|packaging|cmake)/[\w./{},*-]+)`")
+
+
+@pytest.mark.parametrize("page", sorted(ROOT.glob("docs/*.md")), ids=lambda page: page.stem)
+def test_files_that_a_page_names_are_there(page: Path) -> None:
+    for name in NAMED_FILE.findall(page.read_text(encoding="utf-8")):
+        before, brace, rest = name.partition("{")
+        middle, _, after = rest.partition("}")
+        for choice in middle.split(",") if brace else [""]:
+            assert list(ROOT.glob(before + choice + after)), f"{page.name} names {before + choice + after}"
