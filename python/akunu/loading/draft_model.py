@@ -14,14 +14,19 @@ from akunu.files.describe.assistant import (
     with_hf_assistant,
 )
 from akunu.files.describe.known_missing import ASSISTANTS
-from akunu.files.model_files import GgufModel, ModelFiles
+from akunu.files.model_files import GgufModel, ModelFiles, open_model
+from akunu.loading.finding import find_model
+from akunu.loading.options import OWN_HEAD
 
 if TYPE_CHECKING:
     from akunu._core import Engine, TensorFiles
+    from akunu.base.progress import Progress
     from akunu.files.describe.config import ModelSpec
+    from akunu.loading.finding import FoundModel
+    from akunu.loading.options import LoadOptions
     from akunu.tokenizer import Tokenizer
 
-__all__ = ["Assistant", "DraftModel", "head_beside", "joins_head"]
+__all__ = ["Assistant", "DraftModel", "Drafting", "head_beside", "joins_head"]
 
 
 def head_beside(model: Path) -> Path | None:
@@ -142,3 +147,53 @@ class DraftModel:
             kv_dtype=kv_dtype,
             parallel=parallel,
         )
+
+
+@dataclass(frozen=True)
+class Drafting:
+    """What drafts for a model that is being loaded, opened before it: what is wrong with it is known at once.
+
+    Attributes
+    ----------
+    own_head
+        The model's own head drafts, if it has one; it may have come from a file beside it.
+    path, opened
+        Another model, or None.
+    assistant
+        That model, if it reads the keys and values of the one that it drafts for.
+    """
+
+    own_head: bool
+    path: Path | None = None
+    opened: ModelFiles | None = None
+    assistant: Assistant | None = None
+
+    @classmethod
+    def find(
+        cls, model: FoundModel, asked: LoadOptions, *, token: str | None, progress: bool | Progress
+    ) -> Drafting:
+        """Open what `draft=` names, or what lies beside the model.
+
+        Raises
+        ------
+        ModelFileError, UnsupportedError
+            It cannot be read.
+        """
+        own_head, path = asked.draft in (None, OWN_HEAD), None
+        if asked.draft_model is not None:
+            path = find_model(asked.draft_model, token=token, progress=progress, argument="draft")
+        elif own_head and asked.task is None:
+            path = head_beside(model.path)
+        if path is None:
+            return cls(own_head)
+        opened = open_model(path)
+        assistant = Assistant.of(opened)
+        if assistant is None:
+            own_head = joins_head(model.files, opened) or own_head
+        return cls(own_head, path, opened, assistant)
+
+    def smaller(self, context: int) -> DraftModel | None:
+        """Return the smaller model that drafts for up to `context` tokens; None where none does."""
+        if self.path is None or self.opened is None or self.assistant is not None or self.own_head:
+            return None
+        return DraftModel.of(self.path, self.opened, context)

@@ -19,10 +19,9 @@ from akunu._core import DEFAULT_CONTEXT
 from akunu.api.signatures import spelled_out
 from akunu.base.errors import InvalidArgumentError, ModelFileError, UnsupportedError
 from akunu.base.progress import Progress, reporter
-from akunu.files.model_files import open_model
 from akunu.files.overrides import apply_overrides
-from akunu.loading.draft_model import Assistant, DraftModel, head_beside, joins_head
-from akunu.loading.finding import FoundModel, find_model
+from akunu.loading.draft_model import Assistant, Drafting, DraftModel
+from akunu.loading.finding import FoundModel
 from akunu.loading.options import OF_SPEECH, OF_VECTORS, OWN_HEAD, LoadOptions
 from akunu.loading.placement import first_gpu, on_first, present
 from akunu.speech.recognition import is_speech
@@ -140,39 +139,18 @@ def load(
     >>> model = akunu.load("ember")
     >>> print(model.generate("The old clock", max_tokens=20))  # doctest: +SKIP
     """
-    unknown = next((name for name in options if name not in LoadOptions.__struct_fields__), None)
-    if unknown is not None:
-        raise TypeError(f"load() got an unexpected keyword argument {unknown!r}")
-    asked = LoadOptions(**options).checked()
-    found = (
-        path
-        if isinstance(path, FoundModel)
-        else FoundModel(
-            path,
-            token=token,
-            progress=progress,
-            speech=asked.task == "transcribe",
-            tower=asked.mmproj is None and asked.task is None,
-        )
-    )
+    asked = LoadOptions.of(options)
+    found = path
+    if not isinstance(found, FoundModel):
+        speech, tower = asked.task == "transcribe", asked.mmproj is None and asked.task is None
+        found = FoundModel(path, token=token, progress=progress, speech=speech, tower=tower)
     if is_speech(found.path):
         return _open_speech(found, asked, progress)
     if asked.task == "transcribe":
         raise UnsupportedError(f"{found.name} is no speech model; load a Whisper model")
-    # Before the model is loaded: what is wrong with the one that drafts is known at once.
-    own_head, drafting = asked.draft in (None, OWN_HEAD), None
-    if asked.draft_model is not None:
-        drafting = find_model(asked.draft_model, token=token, progress=progress, argument="draft")
-    elif own_head and asked.task is None:
-        drafting = head_beside(found.path)
-    drafter = None if drafting is None else open_model(drafting)
-    assistant = None if drafter is None else Assistant.of(drafter)
-    if drafter is not None and assistant is None:
-        own_head = joins_head(found.files, drafter) or own_head
-    described = _described(found, asked, own_head=own_head, assistant=assistant)
-    smaller = None
-    if drafting is not None and drafter is not None and assistant is None and not own_head:
-        smaller = DraftModel.of(drafting, drafter, described.context)
+    drafting = Drafting.find(found, asked, token=token, progress=progress)
+    described = _described(found, asked, drafting)
+    smaller = drafting.smaller(described.context)
     # A large vocabulary takes as long as the weights of a small model, and those are loaded without the GIL.
     with ThreadPoolExecutor(1, "akunu-tokenizer") as pool, reporter(progress, "Loading") as report:
         tokenizer = pool.submit(found.files.tokenizer, described.spec.config.vocab_size)
@@ -210,18 +188,13 @@ class _Described:
         return own if self.assistant is None else self.assistant.joined(own)
 
 
-def _described(
-    found: FoundModel, asked: LoadOptions, *, own_head: bool, assistant: Assistant | None = None
-) -> _Described:
-    """Return what the files describe, as a model for that task and with that context.
-
-    `own_head`: with the head that drafts, if it has one; or with that `assistant`.
-    """
+def _described(found: FoundModel, asked: LoadOptions, drafting: Drafting) -> _Described:
+    """Return what the files describe, as a model for that task, with that context, and with what drafts."""
     opened, context = found.files, asked.context
     apply_overrides(opened, asked.rope_scaling, asked.override_kv)
     tower = _tower(found, asked)
     sees = tower is not None or asked.mmproj is False  # then it is known that it is left out
-    spec = opened.spec(context or DEFAULT_CONTEXT, sees=sees, drafts=own_head)
+    spec = opened.spec(context or DEFAULT_CONTEXT, sees=sees, drafts=drafting.own_head)
     trained = spec.config.context_length
     if context is not None and context > trained:
         longer = f"; where its card tells so, rope_scaling (yarn:{-(-context // trained)}) makes it longer"
@@ -230,9 +203,9 @@ def _described(
             f"context: {context} is more than the {trained} tokens {found.name} was trained for{remedy}"
         )
     if context is None and trained < DEFAULT_CONTEXT:
-        spec = opened.spec(trained, sees=sees, drafts=own_head)
-    if assistant is not None:
-        spec = assistant.join(spec)
+        spec = opened.spec(trained, sees=sees, drafts=drafting.own_head)
+    if drafting.assistant is not None:
+        spec = drafting.assistant.join(spec)
     if asked.draft == OWN_HEAD and spec.config.drafter is None:
         raise InvalidArgumentError(
             f"draft: {found.name} has no head that drafts; expected the name of a smaller model, or nothing"
@@ -274,7 +247,7 @@ def _described(
 
         types = quantized_types(spec, asked.quantize)
     context = context or min(spec.config.context_length, DEFAULT_CONTEXT)
-    return _Described(found, spec, context, types, tower, assistant)
+    return _Described(found, spec, context, types, tower, drafting.assistant)
 
 
 def _tower(found: FoundModel, asked: LoadOptions) -> TowerFiles | None:

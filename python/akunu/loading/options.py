@@ -121,6 +121,22 @@ class LoadOptions(msgspec.Struct, frozen=True, kw_only=True):
     rope_scaling: dict[str, Any] | str | None = None
     override_kv: dict[str, Any] | list[str] | None = None
 
+    @classmethod
+    def of(cls, options: Mapping[str, Any]) -> LoadOptions:
+        """Return the options of a call of `load`, checked.
+
+        Raises
+        ------
+        TypeError
+            There is no such option.
+        InvalidArgumentError
+            As `checked` says.
+        """
+        unknown = next((name for name in options if name not in cls.__struct_fields__), None)
+        if unknown is not None:
+            raise TypeError(f"load() got an unexpected keyword argument {unknown!r}")
+        return cls(**options).checked()
+
     def checked(self) -> LoadOptions:
         """Return the options with sizes as integers and folders as paths, as far as goes without a model.
 
