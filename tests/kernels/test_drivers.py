@@ -54,6 +54,7 @@ def emulate(driver: Path, cpu: str, table: Path, isa: str) -> subprocess.Complet
     return subprocess.run(command, capture_output=True, text=True, timeout=1200, check=False)
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize(
     ("cpu", "isa"),
     [
