@@ -360,7 +360,9 @@ def _blocks(folder: _Folder, state: str) -> PackedMatrix:
     codes = f"{name}.weight"
     folder.spare.append(state)
     if folder.tensors[state].nbytes > _STATE_LIMIT:
-        raise ModelFileError(f"tensor {state}: no state of bitsandbytes: it is longer than {_STATE_LIMIT} bytes")
+        raise ModelFileError(
+            f"tensor {state}: no state of bitsandbytes: it is longer than {_STATE_LIMIT} bytes"
+        )
     try:
         said = parse_object(folder.files.tensor_bytes(state).tobytes().decode(), f"tensor {state}")
         rows, cols = map(int, said["shape"])
