@@ -217,13 +217,13 @@ def main() -> None:
                 limit_memory()
             whole = file.read_bytes()
             scratch = folder / "scratch"
-            tensors = spoiled_tensors(150, i, scratch, arrays, types)
+            tensors = spoiled_tensors(100, i, scratch, arrays, types)
             run(counts, form, tensors, lambda _: use(folder), file)
             if MATRIX + STATE in arrays:
-                states = spoiled_states(80, i, scratch, arrays)
+                states = spoiled_states(60, i, scratch, arrays)
                 run(counts, form, states, lambda _: use(folder), file)
             file.write_bytes(whole)
-            spoiled = spoiled_settings(80, i, config, settings)
+            spoiled = spoiled_settings(60, i, config, settings)
             run(counts, form, spoiled, lambda _: use(folder), said)
     json.dump(counts, sys.stdout)
 
