@@ -98,7 +98,8 @@ def main(names: list[str]) -> None:
     """Make the named models, or all."""
     tiny.GOLDEN_DIR.mkdir(parents=True, exist_ok=True)
     every: dict[str, tiny.Tiny | qwen35.Qwen35 | families.Family | rows.Row] = {
-        **tiny.EVERY, **qwen35.ALL, **families.ALL, **rows.ALL,
+        **tiny.EVERY, **qwen35.ALL, **families.ALL, **families.IN_FOLDERS,
+        **rows.ALL,
     }  # fmt: skip
     for name in names or [*every, *assistants.ALL]:
         if name in assistants.ALL:

@@ -310,6 +310,10 @@ FileSource::ScaleTiles FileSource::scale_tiles(const TensorRef& ref, const DType
     const TensorEntry& tensor = entry(ref.scales);
     const std::uint64_t height = entry(ref.source).shape[0];
     const auto [rows, cols] = *ref.scale_tile;
+    if ((rows | cols) >> 31 != 0) {
+        throw ModelFileError("tensor " + quoted(ref.scales) + " has a scale for each " + std::to_string(rows) + "x" +
+                             std::to_string(cols) + " elements; at most 2147483647 are supported on a side");
+    }
     std::uint64_t n = 1;
     for (const std::uint64_t d : tensor.shape) n *= d;
     const ScaleTiles tiles{.rows = rows ? rows : height,

@@ -62,9 +62,13 @@ class Packed {
     Packed(const TensorFiles& from, PackedMatrix matrix) : m_(std::move(matrix)), codes_(part(from, m_.codes)) {
         const bool turned = m_.layout == Layout::Gptq || m_.layout == Layout::Awq;
         scales_ = part(from, m_.scales);
-        if (m_.rows == 0 || m_.cols == 0 || m_.group == 0 || (m_.rows | m_.cols) >> 31 != 0) {
+        if (m_.rows == 0 || m_.cols == 0 || m_.group == 0 || (m_.rows | m_.cols | m_.group) >> 31 != 0) {
             fail(codes_, "sizes from 1 to 2147483647");
         }
+        const unsigned bits = m_.layout == Layout::Bytes                               ? 8
+                              : m_.layout == Layout::Awq || m_.layout == Layout::Table ? 4
+                                                                                       : m_.bits;
+        if (m_.bits != bits) fail(codes_, "codes of " + std::to_string(bits) + " bits");
         if (m_.layout == Layout::Table) {
             take_table(from);
             return;

@@ -135,11 +135,11 @@ class ExpertsBlock final : public Block {
     void add_plain(Emitter& e, const Binding& sum) const {
         const Act& x = e.activations.act("shared");
         if (!post_shared_) {
-            e.matmul("shared_down", place_.layer, x, plain_down_, sum, {.accumulate = true});
+            e.matmul("shared_down", place_.layer, x, plain_down_, sum, {.bias = plain_down_bias_, .accumulate = true});
             return;
         }
         const Binding& branch = e.activations.f32("shared_branch");
-        e.matmul("shared_down", place_.layer, x, plain_down_, branch);
+        e.matmul("shared_down", place_.layer, x, plain_down_, branch, {.bias = plain_down_bias_});
         e.add_normed("shared_post_norm", place_.layer, branch, post_shared_, sum);
     }
 
@@ -148,6 +148,9 @@ class ExpertsBlock final : public Block {
         if (loader.has(place_.name("shared_gate"))) plain_.gate = loader.matmul(place_.name("shared_gate"), n, dim);
         plain_.up = loader.matmul(place_.name("shared_up"), n, dim);
         plain_down_ = loader.matmul(place_.name("shared_down"), dim, n);
+        plain_.gate_bias = loader.optional_vector(place_.name("shared_gate_bias"), n);
+        plain_.up_bias = loader.optional_vector(place_.name("shared_up_bias"), n);
+        plain_down_bias_ = loader.optional_vector(place_.name("shared_down_bias"), dim);
         if (has_own_norm(loader, place_)) shared_norm_ = loader.optional_norm(place_.name("ffn_norm"), dim);
         post_shared_ = loader.optional_vector(place_.name("post_shared_norm"), dim);
     }
@@ -200,7 +203,7 @@ class ExpertsBlock final : public Block {
     void plain(Emitter& e, const Act& input, const Act& out, u32 formats) const {
         if (plain_.gate) return e.gated("shared", place_.layer, config_.activation, input, plain_, out, formats);
         const Binding& up = e.activations.f32("up");
-        e.matmul("shared_up", place_.layer, input, plain_.up, up);
+        e.matmul("shared_up", place_.layer, input, plain_.up, up, {.bias = plain_.up_bias});
         e.activate("shared_act", place_.layer, config_.activation, rows_in(up, config_.shared_dim), {}, out, formats);
     }
 
@@ -257,7 +260,7 @@ class ExpertsBlock final : public Block {
     Emitter::Gated plain_;  // a shared expert without a router
     Weight plain_down_, latent_in_, latent_out_;
     u32 latent_ = 0;  // elements of what experts read
-    Vector choice_bias_, expert_scale_;
+    Vector choice_bias_, expert_scale_, plain_down_bias_;
 };
 
 }  // namespace

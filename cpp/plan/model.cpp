@@ -47,6 +47,7 @@ Model::Model(const ModelConfig& config, Loader& loader) : config_(config) {
     } else {  // the embedding is the output matrix too
         embedding_ = output_ = loader.matmul("token_embedding", config.vocab_size, config.dim);
     }
+    if (output_) output_bias_ = loader.optional_vector("output_bias", output_.rows, output_.rows != config.vocab_size);
     embedding_norm_ = loader.optional_norm("embedding_norm", config.dim);
     if (config.norm_embedding) embedding_norm_ = {loader.computed(std::vector<float>(config.dim, 1.0f)), {}};
     if (const auto& in = config.layer_inputs) {
@@ -297,7 +298,7 @@ DispatchTable Model::tail(const PlanContext& context, const TailKey& key) const 
     e.norm("output_norm", -1, e.activations.f32("hidden"), output_norm_, input, e.input_formats(output_), true);
     const u32 n = static_cast<u32>(output_.rows), all = config_.vocab_size;
     e.matmul("output", -1, input, output_, e.step.logits,
-             {.softcap = config_.final_softcap, .y_stride = all, .gathered = true});
+             {.bias = output_bias_, .softcap = config_.final_softcap, .y_stride = all, .gathered = true});
     if (n != all) {
         e.emit(Op::kAllReduce, "output_parts")
             .buffer(e.step.logits)

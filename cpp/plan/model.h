@@ -95,6 +95,7 @@ class Model {
     Weight input_table_, input_projection_;  // of layer inputs
     Vector input_norm_;
     Norm embedding_norm_, output_norm_;
+    Vector output_bias_;
     Vector positions_, kinds_, distances_;
     Norm distance_norm_;
     std::unique_ptr<PoolingHead> pooling_;  // of encoders of text

@@ -52,3 +52,10 @@ def test_spoiled_files_of_whisper_cpp_never_crash() -> None:
     assert counts["truncations"]["accepted"] == 3  # after the vocabulary, and after each tensor but the last
     for kind in ("byte_changes", "lying_fields", "random_changes", "bombs"):
         assert counts[kind]["accepted"] > 0 and counts[kind]["refused"] > 0, (kind, counts)
+
+
+def test_spoiled_packed_matrices_never_crash() -> None:
+    counts = counts_of("packed_fuzz_worker.py")
+    assert sum(sum(outcome.values()) for outcome in counts.values()) > 3000
+    for form, outcome in counts.items():
+        assert outcome["accepted"] > 0 and outcome["refused"] > 0, (form, counts)

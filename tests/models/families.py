@@ -20,11 +20,12 @@ import numpy.typing as npt
 from formats.safetensors_bytes import write_tensors
 
 from . import convert
-from .family_rows import ALL, TOWER, Family
+from .family_rows import ALL, IN_FOLDERS, TOWER, Family
 
 __all__ = [
     "ALL",
     "FAMILIES_DIR",
+    "IN_FOLDERS",
     "TOWER",
     "Family",
     "gguf_tensors",

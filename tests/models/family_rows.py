@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["ALL", "TOWER", "Family"]
+__all__ = ["ALL", "IN_FOLDERS", "TOWER", "Family"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -518,3 +518,16 @@ _ROWS = (
 )  # fmt: skip
 ALL = {row.name: row for row in _ROWS}
 """The models, by name."""
+
+_BIASED = (
+    Family(
+        "ernie4_5_moe_biases", 80, "ernie4_5-moe", "Ernie4_5_Moe",
+        {**ALL["ernie4_5_moe"].settings, "use_bias": True},
+    ),
+    Family(
+        "deepseek_v2_biases", 81, "deepseek2", "DeepseekV2",
+        {**ALL["deepseek_v2_groups"].settings, "attention_bias": True, "mlp_bias": True},
+    ),
+)  # fmt: skip
+IN_FOLDERS = {row.name: row for row in _BIASED}
+"""Models with biases that no GGUF file has."""

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+import akunu
 from akunu import _core
 from akunu.base.errors import ModelFileError, UnsupportedError
 from akunu.files.describe.blocks import DeltaNet, Experts, FeedForward
@@ -73,6 +74,42 @@ def test_a_folder_computes_what_transformers_does(name: str, style: str, tmp_pat
     change = (lambda arrays: families.mlx(family, arrays)) if style == "mlx" else None
     engine = open_folder(families.write_folder(family, tmp_path, change))
     assert nmse(engine.logits(golden.prompt), golden.logits) < 1e-8
+
+
+@pytest.mark.parametrize("name", list(families.IN_FOLDERS))
+def test_biases_of_the_head_and_of_shared_experts_are_added(name: str, tmp_path: Path) -> None:
+    """Ernie's `use_bias` and DeepSeek V2's `mlp_bias`; a folder that is made of one has them, too."""
+    family, golden = families.IN_FOLDERS[name], tiny.golden(name)
+    assert golden.fingerprint == tiny.fingerprint(families.weights(family))
+    path = families.write_folder(family, tmp_path / "folder")
+    assert nmse(open_folder(path).logits(golden.prompt), golden.logits) < 1e-10
+    made = akunu.convert(path, tmp_path / "made", "mlx-f32", progress=False)
+    engine = open_folder(made)
+    assert nmse(engine.logits(golden.prompt), golden.logits) < 1e-10
+    assert greedy(engine, golden.prompt, len(golden.ids)) == golden.ids
+    with pytest.raises(UnsupportedError, match=r"llama\.cpp knows no such tensor"):
+        akunu.convert(path, tmp_path / "model.gguf", "f32", progress=False)
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "bias"),
+    [
+        ("ernie4_5_moe_biases", "use_bias", "lm_head"),
+        ("deepseek_v2_biases", "mlp_bias", "model.layers.1.mlp.shared_experts.up_proj"),
+    ],
+)
+def test_biases_that_the_configuration_does_not_ask_for_are_refused(
+    name: str, key: str, bias: str, tmp_path: Path
+) -> None:
+    """Transformers leaves them out."""
+
+    def one(arrays: families.Arrays) -> families.Arrays:
+        return {n: a for n, a in arrays.items() if n == f"{bias}.bias" or not n.endswith(".bias")}
+
+    settings = {"attention_bias": False, key: False}
+    path = families.write_folder(families.IN_FOLDERS[name], tmp_path, one, **settings)
+    with pytest.raises(ModelFileError, match=rf"{bias}\.bias: by config\.json .* set {key} to true"):
+        open_folder(path)
 
 
 @pytest.mark.parametrize("dtype", ["F32", "Q8_0"])

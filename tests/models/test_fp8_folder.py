@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -13,6 +14,7 @@ import numpy.typing as npt
 import pytest
 
 import akunu
+from akunu import _core
 from akunu.base.errors import ModelFileError, UnsupportedError
 from akunu.files.folder import ModelFolder
 from formats import safetensors_bytes
@@ -26,7 +28,7 @@ Arrays = dict[str, npt.NDArray[Any]]
 KEPT = ("embed_tokens", "lm_head", "norm", "bias", "mlp.gate.weight")
 
 
-def compressed(strategy: str, **weights: Any) -> dict[str, Any]:
+def compressed(strategy: object, **weights: Any) -> dict[str, Any]:
     form = {"num_bits": 8, "type": "float", "strategy": strategy, "symmetric": True} | weights
     return {
         "quant_method": "compressed-tensors",
@@ -228,12 +230,24 @@ BLOCKS = FORMS["blocks"][0]
             UnsupportedError,
             r"block_size: found \[128\]",
         ),
+        (
+            BLOCKS | {"weight_block_size": [2**70, 128]},
+            lambda a: None,
+            UnsupportedError,
+            "block_size: found",
+        ),
         (BLOCKS | {"weight_block_size": [9, 9]}, lambda a: None, UnsupportedError, "a multiple of 32"),
         (
             compressed("group"),
             lambda a: None,
             UnsupportedError,
             "strategy: found 'group'; supported are block",
+        ),
+        (
+            compressed([]),
+            lambda a: None,
+            UnsupportedError,
+            r"strategy: found \[\]; supported are block",
         ),
         (compressed("channel", num_bits=4), lambda a: None, UnsupportedError, "expected floats of 8 bits"),
         (
@@ -266,3 +280,23 @@ def test_what_is_wrong_is_refused(
     )
     with pytest.raises(error, match=message):
         open_folder(path)
+
+
+def test_a_tile_of_no_size_is_refused(tmp_path: Path) -> None:
+    """With 2^64 - 1 rows the number of tiles would wrap round to none, as many as an empty tensor has."""
+
+    def empty(arrays: Arrays) -> None:
+        arrays[f"{NAME}_scale_inv"] = np.zeros((0, 4), np.float32)
+
+    path = folders.write(
+        "llama_256", tmp_path, change=lambda c: c | {"quantization_config": BLOCKS}, arrays=spoiled(empty)
+    )
+    folder = ModelFolder(path)
+    spec = folder.spec(tiny.CONTEXT)
+    tensors = {
+        name: dataclasses.replace(ref, scale_tile=(2**64 - 1, 128)) if ref.source == NAME else ref
+        for name, ref in spec.tensors.items()
+    }
+    assert tensors != spec.tensors
+    with pytest.raises(ModelFileError, match="at most 2147483647 are supported on a side"):
+        _core.Engine(folder.files, dataclasses.replace(spec, tensors=tensors), device="cpu", context=64)

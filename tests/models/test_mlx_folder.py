@@ -210,6 +210,7 @@ def drop(part: str) -> Callable[[Arrays], None]:
             UnsupportedError,
             "mode: found 'nf4'; supported are affine, mxfp4",
         ),
+        (settings(mode=[]), lambda a: None, UnsupportedError, r"mode: found \[\]; supported are affine"),
         (settings(mode="mxfp4"), lambda a: None, ModelFileError, "scales: found type f32, expected u8"),
         (settings(mode="nvfp4"), lambda a: None, UnsupportedError, "group_size: found 32; supported are 16"),
         (settings(8, 32), lambda a: None, ModelFileError, r"weight: found u32 .* expected u32 \(\d+, 24\)"),

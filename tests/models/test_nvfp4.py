@@ -130,6 +130,16 @@ def test_a_missing_part_is_named(part: str, tmp_path: Path) -> None:
         open_folder(write("modelopt", tmp_path, arrays))
 
 
+def test_codes_without_an_axis_are_refused(tmp_path: Path) -> None:
+    def arrays(weights: Arrays) -> Arrays:
+        out = in_planes("compressed-tensors")(weights)
+        out["model.layers.1.mlp.up_proj.weight_packed"] = np.zeros((), np.uint8)
+        return out
+
+    with pytest.raises(ModelFileError, match=r"up_proj\.weight_scale: found f8_e4m3"):
+        open_folder(write("compressed-tensors", tmp_path, arrays))
+
+
 def test_other_algorithms_are_refused(tmp_path: Path) -> None:
     quantization = {"quantization_config": {"quant_method": "modelopt", "quant_algo": "W4A16_AWQ"}}
     path = folders.write("llama_256", tmp_path, change=lambda c: c | quantization)

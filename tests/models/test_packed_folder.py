@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -202,6 +203,25 @@ def put(end: str, change: Callable[[Any], Any]) -> Callable[[Arrays], None]:
     return spoil
 
 
+def state(**more: Any) -> Callable[[Arrays], None]:
+    """The state of bitsandbytes with other values."""
+
+    def change(text: Any) -> Any:
+        return np.frombuffer(json.dumps(json.loads(text.tobytes()) | more).encode(), np.uint8)
+
+    return put("weight.quant_state.bitsandbytes__nf4", change)
+
+
+def state_of(text: bytes) -> Callable[[Arrays], None]:
+    return put("weight.quant_state.bitsandbytes__nf4", lambda _: np.frombuffer(text, np.uint8))
+
+
+def one_scale(arrays: Arrays) -> None:
+    """One for each row."""
+    for name in [n for n in arrays if n.endswith(".scales")]:
+        arrays[name] = arrays[name][:1].copy()
+
+
 def nothing(arrays: Arrays) -> None:
     pass
 
@@ -241,7 +261,39 @@ REFUSED: dict[str, tuple[str, dict[str, Any], Callable[[Arrays], None], type[Exc
         {},
         put("weight.quant_state.bitsandbytes__nf4", lambda a: a[:-9].copy()),
         ModelFileError,
+        "bitsandbytes__nf4: is not valid JSON",
+    ),
+    "a deep state": ("nf4", {}, state_of(b"[" * 60_000), ModelFileError, "is not valid JSON"),
+    "a long state": ("nf4", {}, state_of(b" " * 70_000), ModelFileError, "longer than 65536 bytes"),
+    "a block of too many": ("nf4", {}, state(blocksize=2**70), ModelFileError, "no state of bitsandbytes"),
+    "rows of too many": ("nf4", {}, state(shape=[2**31, 2]), ModelFileError, "no state of bitsandbytes"),
+    "an offset that is no float": (
+        "nf4",
+        {},
+        state(nested_blocksize=256, nested_offset=10**400),
+        ModelFileError,
         "no state of bitsandbytes",
+    ),
+    "codes of many bits": (
+        "packed",
+        {},
+        put("weight_shape", lambda a: np.array([a[0], 1])),
+        UnsupportedError,
+        r"down_proj\.weight_packed: found codes of 2048 bits; supported are 1 to 8",
+    ),
+    "codes of 16 bits": (
+        "gptq without index",
+        {"bits": 16, "group_size": -1},
+        one_scale,
+        UnsupportedError,
+        r"qweight: found codes of 16 bits; supported are 1 to 8",
+    ),
+    "a shape of three": (
+        "packed",
+        {},
+        put("weight_shape", lambda a: np.array([*a, 1])),
+        ModelFileError,
+        "weight_shape: found 3 numbers, expected 2",
     ),
     "marlin": ("gptq", {"checkpoint_format": "marlin"}, nothing, UnsupportedError, "found 'marlin'; supp"),
     "gemv": ("awq", {"version": "gemv"}, nothing, UnsupportedError, r"version: found 'gemv'; supported"),

@@ -7,7 +7,6 @@ becomes floats, of the type that its own library computes with. `cpp/formats/rep
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from akunu.base.errors import ModelFileError, UnsupportedError
+from akunu.base.json_file import parse_object
 from akunu.files.describe.config_numbers import shown
 from akunu.files.describe.quantized import REMEDY, quantization
 
@@ -25,6 +25,8 @@ __all__ = ["PackedMatrix", "repacked"]
 
 _MLX_GROUPS: Final = (128, 64, 32)
 _NF4: Final = ".weight.quant_state.bitsandbytes__"
+_STATE_LIMIT: Final = 1 << 16
+_SIZE_LIMIT: Final = (1 << 31) - 1
 _UNBIASED: Final = ("llama", "mistral", "mixtral")
 """Model types whose folders may have biases of zeros that the model does not have: AutoGPTQ wrote them."""
 
@@ -121,9 +123,11 @@ class _Folder:
             )
         return tensor
 
-    def numbers(self, name: str, dtype: str) -> list[int]:
-        """A vector of integers."""
+    def numbers(self, name: str, dtype: str, n: int) -> list[int]:
+        """A vector of so many integers."""
         tensor = self.part(name, 1)
+        if tensor.shape[0] != n:
+            raise ModelFileError(f"tensor {name}: found {tensor.shape[0]} numbers, expected {n}")
         if tensor.dtype != dtype:
             raise ModelFileError(f"tensor {name}: found type {tensor.dtype}, expected {dtype}")
         values = self.files.tensor_bytes(name).view(f"<i{int(dtype[1:]) // 8}")
@@ -154,11 +158,7 @@ class _Folder:
         """The name, if there is such a tensor and groups are not runs of columns; else nothing."""
         if name not in self.tensors:
             return ""
-        found = self.numbers(name, "i32")
-        if len(found) != n_cols:
-            raise ModelFileError(
-                f"tensor {name}: found {len(found)} groups, expected one of {n_cols} columns"
-            )
+        found = self.numbers(name, "i32", n_cols)
         if found == [i // group for i in range(n_cols)] or found == [-1] * n_cols:
             self.spare.append(name)
             return ""
@@ -178,6 +178,13 @@ def _group(name: str, n_cols: int, n_groups: int, said: object) -> int:
     return group
 
 
+def _bits(name: str, bits: int) -> int:
+    """The bits of a code, if there are so many."""
+    if not 0 < bits <= 8:
+        raise UnsupportedError(f"tensor {name}: found codes of {bits} bits; supported are 1 to 8; {REMEDY}")
+    return bits
+
+
 def _gptq(folder: _Folder) -> Iterator[PackedMatrix]:
     """Yield the matrices of AutoGPTQ, GPTQModel and AutoRound."""
     key = "checkpoint_format" if "checkpoint_format" in folder.settings else "format"
@@ -189,11 +196,13 @@ def _gptq(folder: _Folder) -> Iterator[PackedMatrix]:
     for name, codes in folder.ending("qweight", "i32"):
         words, rows = folder.part(codes.name).shape
         scales = folder.part(f"{name}scales")
-        own, cols = bits, words * 32 // bits if 0 < bits <= 8 else 0
         index = f"{name}g_idx"
         if index in folder.tensors:  # single modules may have another number of bits
             cols = folder.part(index, 1).shape[0]
-            own = words * 32 // cols
+            own = _bits(codes.name, words * 32 // cols)
+        else:
+            own = _bits(codes.name, bits)
+            cols = words * 32 // own
         said = folder.settings.get("group_size")
         group = _group(scales.name, cols, scales.shape[0], said if own == bits else cols // scales.shape[0])
         yield PackedMatrix(
@@ -249,14 +258,14 @@ def _compressed(folder: _Folder) -> Iterator[PackedMatrix]:
 
 
 def _packed_rows(folder: _Folder, name: str, codes: TensorEntry) -> PackedMatrix:
-    shape = folder.numbers(f"{name}weight_shape", "i64")
+    shape = folder.numbers(f"{name}weight_shape", "i64", 2)
     height, words = folder.part(codes.name).shape
-    if len(shape) != 2 or shape[0] != height or not 0 < shape[1] <= 32 * words:
+    if shape[0] != height or not 0 < shape[1] <= 32 * words:
         raise ModelFileError(
             f"tensor {name}weight_shape: found {shape}, expected {height} rows of what {words} words hold"
         )
     rows, cols = shape
-    bits = words * 32 // cols
+    bits = _bits(codes.name, words * 32 // cols)
     if words != -(-cols * bits // 32):
         raise UnsupportedError(
             f"tensor {codes.name}: found {words} words for {cols} codes, which are not packed one behind the "
@@ -350,16 +359,20 @@ def _blocks(folder: _Folder, state: str) -> PackedMatrix:
     name, _, _ = state.partition(_NF4)
     codes = f"{name}.weight"
     folder.spare.append(state)
+    if folder.tensors[state].nbytes > _STATE_LIMIT:
+        raise ModelFileError(
+            f"tensor {state}: no state of bitsandbytes: it is longer than {_STATE_LIMIT} bytes"
+        )
     try:
-        said = json.loads(folder.files.tensor_bytes(state).tobytes())
+        said = parse_object(folder.files.tensor_bytes(state).tobytes().decode(), f"tensor {state}")
         rows, cols = map(int, said["shape"])
         group, dtype = int(said["blocksize"]), str(said["dtype"])
         nested = "nested_blocksize" in said
         offset = float(said["nested_offset"]) if nested else 0.0
         inner = int(said["nested_blocksize"]) if nested else 256
-        if min(rows, cols, group) < 1:
-            raise ValueError(f"sizes are {rows}, {cols} and {group}")
-    except (ValueError, KeyError, TypeError) as error:
+        if not all(0 < size <= _SIZE_LIMIT for size in (rows, cols, group)):
+            raise ValueError(f"sizes are {shown(said['shape'])} and {shown(said['blocksize'])}")
+    except (ValueError, KeyError, TypeError, OverflowError) as error:
         raise ModelFileError(f"tensor {state}: no state of bitsandbytes: {error!r}") from error
     if inner != 256:
         raise UnsupportedError(f"tensor {state}: nested_blocksize: found {inner}; supported is 256; {REMEDY}")

@@ -151,7 +151,7 @@ class DraftModel:
 
 @dataclass(frozen=True)
 class Drafting:
-    """What drafts for a model that is being loaded, opened before it: what is wrong with it is known at once.
+    """The model, assistant or head that drafts for a model; it is opened first, and errors in it are known at once.
 
     Attributes
     ----------

@@ -9,12 +9,14 @@ import dataclasses
 from types import MappingProxyType
 from typing import Final
 
-from akunu.files.describe.expert_rules import GRANITE_EXPERTS, expert_rules, shared_rules
+from akunu.files.describe.expert_rules import GRANITE_EXPERTS, expert_rules, shared_biases, shared_rules
 from akunu.files.describe.layer_rules import (
     ATTN_OUTPUT,
     DOWN,
+    FFN_BIAS,
     GATE_UP,
     GLOBAL,
+    HEAD_BIAS,
     LATE_QK_NORM,
     NORMS,
     OUTPUT_BIAS,
@@ -32,6 +34,7 @@ __all__ = ["EXPERT_ROWS"]
 _FOLDER_BIASES = tuple(
     dataclasses.replace(rule, folder_only=True) for rule in (*qkv_bias(optional=True), *OUTPUT_BIAS)
 )
+_FFN_BIASES = tuple(dataclasses.replace(rule, folder_only=True) for rule in FFN_BIAS)
 
 EXPERT_ROWS: Final = (
     Architecture(
@@ -69,14 +72,15 @@ EXPERT_ROWS: Final = (
         summary="Ernie 4.5 with experts: 21B-A3B, 300B-A47B",
         rope_style="interleaved",
         activation="silu",
-        tensors=GLOBAL,
+        tensors=(*GLOBAL, HEAD_BIAS),
         layers=mixed_layers(
             {"attention": (*NORMS, *QKV, *ATTN_OUTPUT, *qkv_bias(optional=True), *OUTPUT_BIAS)},
             {
-                "feed_forward": (*GATE_UP, *DOWN),
+                "feed_forward": (*GATE_UP, *DOWN, *_FFN_BIASES),
                 "experts": (
                     *expert_rules(choice_bias="moe_statics.e_score_correction_bias"),
                     *shared_rules(),
+                    *shared_biases(),
                 ),
             },
         ),

@@ -19,6 +19,7 @@ __all__ = [
     "experts_of_layer",
     "is_expert_name",
     "mlx_rules",
+    "shared_biases",
     "shared_rules",
     "stored_rules",
 ]
@@ -128,6 +129,20 @@ def shared_rules(place: str = "mlp.shared_experts.", gate: str = "") -> tuple[Te
     if not gate:
         return found
     return (_matrix(_B + "ffn_gate_inp_shexp.weight", _H + gate, "shared_router", "one", "dim"), *found)
+
+
+def shared_biases(place: str = "mlp.shared_experts.") -> tuple[TensorRule, ...]:
+    """The biases of such an expert, which no GGUF file has."""
+    return tuple(
+        TensorRule(
+            f"{_B}ffn_{part}_shexp.bias",
+            f"{_H}{place}{part}_proj.bias",
+            ((f"shared_{part}_bias", rows),),
+            optional=True,
+            folder_only=True,
+        )
+        for part, rows, _ in _SHARED
+    )
 
 
 _GRANITE_PLACE = _H + "block_sparse_moe."

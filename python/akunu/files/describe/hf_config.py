@@ -392,17 +392,19 @@ def _map(
             needed = is_head or not rule.optional
             part = name.partition("_")[0]
             projection = name.endswith("_bias") and not name.endswith("_norm_bias")
-            said = name in row.bias_keys or (projection and part in ("attn", "ffn"))
+            source = head if is_head else prefix + rule.hf
+            if rule.hf == "lm_head.bias":
+                source = head.removesuffix("weight") + "bias"
+            said = name in row.bias_keys or (projection and part in ("attn", "ffn", "shared"))
             if said and not needed:
                 flag, default = row.bias_key(name)
                 if not flag or not _flag(config, flag, default=default):
-                    names = [prefix + rule.hf.replace("{n}", str(n)) for n in range(sizes.n_layers)]
+                    names = [source.replace("{n}", str(n)) for n in range(sizes.n_layers)]
                     _refuse_bias([name for name in names if name in tensors], flag, owner)
                     continue
                 needed = True
             if row.turned_experts and name.startswith("experts_") and rule.hf.endswith("_proj"):
                 rule = dataclasses.replace(rule, turned="maybe")
-            source = head if is_head else prefix + rule.hf
             found.append(dataclasses.replace(rule, source=source, optional=not needed))
         return tuple(found)
 

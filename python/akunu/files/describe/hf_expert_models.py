@@ -95,7 +95,9 @@ EXPERT_MODELS: Final[Mapping[str, HfModel]] = MappingProxyType(
                     "expert_step": "moe_layer_interval",
                 }
             ),
-            bias_keys=MappingProxyType({"attn": ("use_bias", False)}),
+            bias_keys=MappingProxyType(
+                dict.fromkeys(("attn", "ffn", "shared", "output_bias"), ("use_bias", False))
+            ),
             rope_style="interleaved",
             left_out=MappingProxyType({"*mtp_*": "multi-token prediction"}),
         ),

@@ -50,6 +50,7 @@ LATENT_MODELS: Final[Mapping[str, HfModel]] = MappingProxyType(
             model_class="DeepseekV2ForCausalLM",
             keys=_KEYS,
             biases="flag",
+            ffn_biases=True,
             rope_style="interleaved",
             topk_method="greedy",
         ),

@@ -45,7 +45,7 @@ class HfModel:
         Which projections of attention have a bias: none, those of Q, K and V, or all where `attention_bias`
         is set.
     ffn_biases
-        Those of the feed-forward have one where `mlp_bias` is set.
+        Those of the feed-forward, and of the expert that all rows share, have one where `mlp_bias` is set.
     bias_keys
         Other keys that say which projections have a bias, by the canonical name of a bias or its first part:
         the key, and what it says where it is absent.
@@ -121,6 +121,7 @@ class HfModel:
         flags = {
             "attn": "attention_bias" if self.biases == "flag" else "",
             "ffn": "mlp_bias" if self.ffn_biases else "",
+            "shared": "mlp_bias" if self.ffn_biases else "",
         }
         return self.bias_keys.get(name) or self.bias_keys.get(part) or (flags.get(part, ""), False)
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 import dataclasses
 from typing import Final
 
-from akunu.files.describe.expert_rules import expert_rules, shared_rules
+from akunu.files.describe.expert_rules import expert_rules, shared_biases, shared_rules
 from akunu.files.describe.layer_rules import (
     BLK,
     DEEPSEEK_PREDICTION,
     DOWN,
+    FFN_BIAS,
     GATE_UP,
     GLOBAL,
     HF,
@@ -86,8 +87,16 @@ _LATENT_ATTENTION: Final = (
 _LAYERS: Final = mixed_layers(
     {"latent_attention": _LATENT_ATTENTION},
     {
-        "feed_forward": (*GATE_UP, *DOWN),
-        "experts": (*expert_rules(choice_bias="gate.e_score_correction_bias"), *shared_rules()),
+        "feed_forward": (
+            *GATE_UP,
+            *DOWN,
+            *(dataclasses.replace(rule, folder_only=True) for rule in FFN_BIAS),
+        ),
+        "experts": (
+            *expert_rules(choice_bias="gate.e_score_correction_bias"),
+            *shared_rules(),
+            *shared_biases(),
+        ),
     },
 )
 _DEEPSEEK = Architecture(

@@ -36,6 +36,7 @@ __all__ = [
     "GATED_SHARED",
     "GATE_UP",
     "GLOBAL",
+    "HEAD_BIAS",
     "HEAD_NORMS",
     "HF",
     "LATE_QK_NORM",
@@ -88,6 +89,9 @@ GLOBAL = (
     vector("output_norm.weight", "norm.weight", "output_norm", "dim"),
     # Absent: tied to the embedding.
     matrix(_HEAD, "lm_head.weight", "output", "vocab_size", "dim", optional=True),
+)
+HEAD_BIAS = dataclasses.replace(
+    vector("output.bias", "lm_head.bias", "output_bias", "vocab_size", optional=True), folder_only=True
 )
 ATTN_NORM = vector(BLK + "attn_norm.weight", HF + "input_layernorm.weight", "attn_norm", "dim")
 NORMS = (

@@ -270,7 +270,7 @@ def _join_four_bits(
             if part not in tensors:
                 raise ModelFileError(f"tensor {part} is missing; {name} belongs to it")
             del out[part]
-        *rows, n_bytes = codes.shape
+        *rows, n_bytes = codes.shape or (0,)
         shape = (*rows, 2 * n_bytes // group)
         found = (tensors[scales].dtype, tuple(tensors[scales].shape))
         if len(rows) != 1 or found[0] not in scale_types or found[1] != shape:
@@ -338,8 +338,8 @@ class _Module:
         """The matrix that has these scales."""
         mode = self._settings.get("mode", "affine")
         scale_types: tuple[str, ...]
-        if mode in _FLOAT_MODES:
-            bits, group = _FLOAT_MODES[str(mode)]
+        if isinstance(mode, str) and mode in _FLOAT_MODES:
+            bits, group = _FLOAT_MODES[mode]
             bits, group = self._one_of("bits", (bits,), bits), self._one_of("group_size", (group,), group)
             dtype, scale_types = f"mlx_{mode}", ("u8",)
         elif mode == "affine":
@@ -477,7 +477,8 @@ def _block_tile(where: str, settings: Mapping[str, object]) -> tuple[int, int]:
 def _tile(where: str, block: object) -> tuple[int, int]:
     if isinstance(block, list) and len(block) == 2:
         rows, cols = block
-        if isinstance(rows, int) and isinstance(cols, int) and rows > 0 and cols > 0 and cols % 32 == 0:
+        sizes = isinstance(rows, int) and isinstance(cols, int)
+        if sizes and 0 < rows < 1 << 31 and 0 < cols < 1 << 31 and cols % 32 == 0:
             return rows, cols
     raise UnsupportedError(f"{where}: found {shown(block)}, expected two sizes, the second a multiple of 32")
 
@@ -506,8 +507,8 @@ def _group_tile(where: str, group: object) -> tuple[int, int]:
     if strategy == "block":
         return _tile(f"{where}: block_structure", weights.get("block_structure"))
     tiles = {"channel": (1, 0), "tensor": (0, 0)}
-    if strategy not in tiles:
+    if not isinstance(strategy, str) or strategy not in tiles:
         raise UnsupportedError(
             f"{where}: strategy: found {shown(strategy)}; supported are block, {', '.join(tiles)}"
         )
-    return tiles[str(strategy)]
+    return tiles[strategy]

@@ -47,7 +47,7 @@ __all__ = ["check_folder_config", "folder_config", "folder_generation", "folder_
 
 _BIASES: Final = (
     *(f"attn_{part}_bias" for part in ("q", "k", "v", "output")),
-    *(f"ffn_{part}_bias" for part in ("gate", "up", "down")),
+    *(f"{of}_{part}_bias" for of in ("ffn", "shared") for part in ("gate", "up", "down")),
 )
 """The biases of projections, by their canonical names."""
 
@@ -109,9 +109,12 @@ def _bias_flags(name: str, row: HfModel, spec: ModelSpec) -> dict[str, bool]:
     needed = {part for rule in rules if not rule.optional for part, _ in rule.parts}
     flags: dict[str, bool] = {}
     for bias in dict.fromkeys((*_BIASES, *(name for name in row.bias_keys if name in known))):
-        has = any(f"layers.{n}.{bias}" in spec.tensors for n in range(spec.config.n_layers))
+        places = ["", *(f"layers.{n}." for n in range(spec.config.n_layers))]
+        has = any(place + bias in spec.tensors for place in places)
         key, _ = row.bias_key(bias)
         wanted = bias in needed or bool(key and flags.get(key, has))
+        if wanted and not any(place + bias.removesuffix("_bias") in spec.tensors for place in places):
+            continue  # nothing is there that it could be added to
         if has != wanted and (has or bias in known):
             raise UnsupportedError(
                 f"{bias}: {'found' if has else 'absent'}, and no {name} model of Hugging Face's "

@@ -47,7 +47,7 @@ __all__ = ["FolderPlan", "plan_folder"]
 
 _FLOATS: Final = {"f32": "float32", "f16": "float16", "bf16": "bfloat16"}
 """Types of floats, and their names in `config.json`."""
-_HEAD: Final = "lm_head.weight"
+_HEAD: Final = ("lm_head.weight", "lm_head.bias")
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,7 +196,7 @@ def _by_rules(
         if spec.config.encoder is not None:
             name = tensor_name(spec, rule, layer)
         else:
-            name = rule.hf if rule.hf == _HEAD else before + rule.hf.replace("{n}", str(layer))
+            name = rule.hf if rule.hf in _HEAD else before + rule.hf.replace("{n}", str(layer))
         shape = planned.shape
         if rule.depthwise:
             shape = (shape[0], 1, shape[1])
