@@ -7,7 +7,10 @@ from collections.abc import Callable
 import pytest
 
 Passes = Callable[..., None]
-pytestmark = [pytest.mark.long, pytest.mark.in_turn]  # the tables are data of commands that test_kernels.py asks
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.in_turn,
+]  # the tables are data of commands that test_kernels.py asks
 
 WINDOWS = "models/test_windows.py"
 
