@@ -151,7 +151,7 @@ class DraftModel:
 
 @dataclass(frozen=True)
 class Drafting:
-    """The model, assistant or head that drafts for a model; it is opened first, so that its errors come first.
+    """The model, assistant or head that drafts for a model; it is opened first, and so are its errors told.
 
     Attributes
     ----------
