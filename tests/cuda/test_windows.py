@@ -7,10 +7,8 @@ from collections.abc import Callable
 import pytest
 
 Passes = Callable[..., None]
-pytestmark = [
-    pytest.mark.long,
-    pytest.mark.in_turn,
-]  # the tables are data of commands that test_kernels.py asks
+# The tables are data of commands that test_kernels.py asks.
+pytestmark = [pytest.mark.long, pytest.mark.in_turn]
 
 WINDOWS = "models/test_windows.py"
 
