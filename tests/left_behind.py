@@ -46,7 +46,7 @@ class Settings:
         handlers = {number: _handler(number) for number in signal.valid_signals()}
         return cls(list(sys.path), kept, os.getcwd(), handlers, list(warnings.filters), len(sys.modules))
 
-    def changes(self) -> list[str]:
+    def changes(self, *, but_filters: bool = False) -> list[str]:
         """What has changed since, one line each."""
         now, found = Settings.now(), []
         if now.path != self.path:
@@ -60,7 +60,7 @@ class Settings:
             if (new := now.handlers[number]) != old:
                 found.append(f"the handler of {signal.Signals(number).name}: was {old}, is {new}")
         # A library that is imported for the first time may add its own, as NumPy does.
-        if now.filters != self.filters and now.modules == self.modules:
+        if now.filters != self.filters and now.modules == self.modules and not but_filters:
             found.append(f"warnings.filters: {_difference(self.filters, now.filters)}")
         return found
 
@@ -173,7 +173,10 @@ def leaves_settings(request: pytest.FixtureRequest) -> Iterator[None]:
     if last is not None and last.funcargs is not None:
         last.funcargs.clear()
     del last
-    found = settings.changes()
+    # Where a test is the first or the last, pytest sets the filters of its mark around its file's fixtures, too.
+    own = (item for item in request.session.items if item.getparent(pytest.Module) is request.node)
+    marked = any(item.get_closest_marker("filterwarnings") for item in own)
+    found = settings.changes(but_filters=marked)
     settings.restore()
     if not request.node.stash.get(EXCUSED, False):
         found += _opened(threads, files)

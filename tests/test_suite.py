@@ -112,6 +112,14 @@ def test_fails():
     assert set(outcomes(out).values()) == {"PASSED", "FAILED"} and "1 failed, 4 passed" in out, out
 
 
+def test_filters_of_a_mark_are_no_fixture_s(tmp_path: Path) -> None:
+    """Whether the test that has them is the first of its file, or the last."""
+    marked = "import pytest\n@pytest.mark.filterwarnings('ignore:nothing')\ndef test_marked(): pass\n"
+    (tmp_path / "test_made.py").write_text(marked + "def test_other(): pass\n")
+    for seed in range(4):
+        assert "2 passed" in (out := run(tmp_path, "--seed", str(seed))) and "error" not in out, out
+
+
 def test_an_import_and_a_module_s_fixture_leave_nothing_either(tmp_path: Path) -> None:
     (tmp_path / "test_imported.py").write_text("import sys\nsys.path.insert(0, '/there')\ndef test(): pass\n")
     (tmp_path / "test_fixture.py").write_text(

@@ -58,6 +58,6 @@ def metal_engines() -> Iterator[None]:
         patch.setitem(test_draft_head.SETTINGS, "device", "metal")
         patch.setattr("sampling.engines.DEVICE", "metal")
         patch.setattr("speech.test_engine.DEVICE", "metal")
-        patch.setattr("vision.test_towers.DEVICE", "metal")
+        patch.setattr("api.vision.test_towers.DEVICE", "metal")
         patch.setattr(loading, "present", lambda wanted: present("metal" if wanted == "auto" else wanted))
         yield
