@@ -173,7 +173,7 @@ def leaves_settings(request: pytest.FixtureRequest) -> Iterator[None]:
     if last is not None and last.funcargs is not None:
         last.funcargs.clear()
     del last
-    # Where a test is the first or the last, pytest sets the filters of its mark around the file's fixtures, too.
+    # A first or last test has the filters of its mark set around fixtures of the file, too.
     own = (item for item in request.session.items if item.getparent(pytest.Module) is request.node)
     marked = any(item.get_closest_marker("filterwarnings") for item in own)
     found = settings.changes(but_filters=marked)
