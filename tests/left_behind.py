@@ -23,6 +23,7 @@ import pytest
 
 FAILED = pytest.StashKey[bool]()
 EXCUSED = pytest.StashKey[bool]()  # a file, from the comparison of threads and files at its end
+MARKED = pytest.StashKey[bool]()  # a file, one of whose tests sets filters of warnings by a mark
 LAST = pytest.StashKey[pytest.Item]()  # the test of a file that has run last
 PATIENCE = 5.0  # seconds for threads that are about to end
 FILES = Path("/proc/self/fd")
@@ -150,6 +151,8 @@ def leaves_no_trace(request: pytest.FixtureRequest) -> Iterator[None]:
     settings, threads, files = Settings.now(), set(threading.enumerate()), open_files()
     others, file = _others(request), request.node.getparent(pytest.Module)
     file.stash[LAST] = request.node
+    if request.node.get_closest_marker("filterwarnings"):
+        file.stash[MARKED] = True
     yield
     found = settings.changes()
     settings.restore()
@@ -174,9 +177,7 @@ def leaves_settings(request: pytest.FixtureRequest) -> Iterator[None]:
         last.funcargs.clear()
     del last
     # A first or last test has the filters of its mark set around fixtures of the file, too.
-    own = (item for item in request.session.items if item.getparent(pytest.Module) is request.node)
-    marked = any(item.get_closest_marker("filterwarnings") for item in own)
-    found = settings.changes(but_filters=marked)
+    found = settings.changes(but_filters=request.node.stash.get(MARKED, False))
     settings.restore()
     if not request.node.stash.get(EXCUSED, False):
         found += _opened(threads, files)

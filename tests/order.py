@@ -7,18 +7,19 @@ from __future__ import annotations
 
 import os
 import random
-import zlib
 from collections import defaultdict
 from typing import Any
 
 import pytest
 
 SEED = pytest.StashKey[int]()
+PLACE = pytest.StashKey[int]()  # of a test among those that take turns, as they were collected
+TURNS = ("in_turn", "mutation")  # their marks
 
 
-def has_its_turn(test: str, seed: int, parts: int) -> bool:
+def has_its_turn(place: int, seed: int, parts: int) -> bool:
     """Whether a test is one of those that run with a seed; any `parts` seeds in a row run each test once."""
-    return (zlib.crc32(test.encode()) + seed) % parts == 0
+    return (place + seed) % parts == 0
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -59,10 +60,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item], config: pytest.Confi
     files: dict[object, list[pytest.Item]] = defaultdict(list)
     for item in items:
         files[item.path].append(item)
-    in_turn = [item for item in items if item.get_closest_marker("in_turn")]
-    for place, item in enumerate(in_turn):  # by place, not by name: each seed has about as many
-        if (place + config.stash[SEED]) % parts != 0:
-            item.add_marker(another_day)
+    for mark in TURNS:
+        for place, item in enumerate(item for item in items if item.get_closest_marker(mark)):
+            item.stash[PLACE] = place
+            if mark == "in_turn" and not has_its_turn(place, config.stash[SEED], parts):
+                item.add_marker(another_day)
     drawn = random.Random(config.stash[SEED])
     groups = list(files.values())
     drawn.shuffle(groups)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from missing import missing
-from order import SEED, has_its_turn
+from order import PLACE, SEED, has_its_turn
 
 if TYPE_CHECKING:
     from metal_emulator.control import Control
@@ -53,7 +53,7 @@ def part_of_the_mutations(request: pytest.FixtureRequest, monkeypatch: pytest.Mo
     parts = int(os.environ.get("AKUNU_TEST_PART", "1"))
     if request.node.get_closest_marker("mutation") is None:
         return
-    if has_its_turn(request.node.nodeid, request.config.stash[SEED], parts):
+    if has_its_turn(request.node.stash[PLACE], request.config.stash[SEED], parts):
         return
     from metal_emulator.harness import Library
 

@@ -15,6 +15,8 @@ from akunu.files.describe.layer_rules import (
     BLK,
     DOWN,
     FFN_BIAS,
+    FOLDER_BIAS,
+    FOLDER_FFN_BIAS,
     FUSED_GATE_UP,
     GATE_UP,
     GLOBAL,
@@ -30,6 +32,7 @@ from akunu.files.describe.layer_rules import (
     SHIFTED_NORMS,
     TOWERS,
     WHOLE_QK_NORM,
+    for_folders,
     matrix,
     one_kind,
     qkv_bias,
@@ -40,11 +43,6 @@ from akunu.files.describe.tensor_rules import Architecture, TensorRule
 __all__ = ["DENSE_ROWS"]
 
 _BIASES = (*qkv_bias(optional=True), *OUTPUT_BIAS, *FFN_BIAS)
-
-
-def _for_folders(*rules: TensorRule) -> tuple[TensorRule, ...]:
-    """Mark rules as those of tensors that only folders hold: llama.cpp has no names for them."""
-    return tuple(dataclasses.replace(rule, folder_only=True) for rule in rules)
 
 
 def _with_bias(rule: TensorRule) -> tuple[TensorRule, ...]:
@@ -74,7 +72,7 @@ _GLM4_NORMS = (
 )
 _UP = GATE_UP[1:]
 # In a GGUF file the head is always the embedding.
-_TIED_GLOBAL = (*GLOBAL[:2], *_for_folders(GLOBAL[2]))
+_TIED_GLOBAL = (*GLOBAL[:2], *for_folders(GLOBAL[2]))
 # LayerNorms with biases.
 _LAYER_NORMS = tuple(part for rule in NORMS for part in _with_bias(rule))
 _LAYER_NORM_GLOBAL = (GLOBAL[0], *_with_bias(GLOBAL[1]), GLOBAL[2])
@@ -122,7 +120,7 @@ DENSE_ROWS: Final = (
             *WHOLE_QK_NORM,
             _POST_ATTN_NORM,
             _POST_FFN_NORM,
-            *_for_folders(*qkv_bias(optional=True), *OUTPUT_BIAS),
+            *FOLDER_BIAS,
         ),
         window_period=4,
         norms_whole_rows=True,
@@ -134,7 +132,7 @@ DENSE_ROWS: Final = (
         rope_style="interleaved",
         activation="silu",
         tensors=GLOBAL,
-        layers=one_kind(*PLAIN_LAYER, *qkv_bias(optional=True), *_for_folders(*OUTPUT_BIAS, *FFN_BIAS)),
+        layers=one_kind(*PLAIN_LAYER, *qkv_bias(optional=True), *for_folders(*OUTPUT_BIAS, *FFN_BIAS)),
         rotated="period",
     ),
     Architecture(
@@ -165,7 +163,7 @@ DENSE_ROWS: Final = (
             *SHIFTED_NORMS,
             *PROJECTIONS,
             *qkv_bias(optional=True),
-            *_for_folders(*OUTPUT_BIAS, *FFN_BIAS),
+            *for_folders(*OUTPUT_BIAS, *FFN_BIAS),
         ),
     ),
     Architecture(
@@ -174,7 +172,7 @@ DENSE_ROWS: Final = (
         rope_style="interleaved",
         activation="silu",
         tensors=GLOBAL,
-        layers=one_kind(*PLAIN_LAYER, *qkv_bias(optional=True), *OUTPUT_BIAS, *_for_folders(*FFN_BIAS)),
+        layers=one_kind(*PLAIN_LAYER, *qkv_bias(optional=True), *OUTPUT_BIAS, *FOLDER_FFN_BIAS),
     ),
     Architecture(
         name="hunyuan-dense",
@@ -182,7 +180,7 @@ DENSE_ROWS: Final = (
         rope_style="half",
         activation="silu",
         tensors=GLOBAL,
-        layers=one_kind(*PLAIN_LAYER, *LATE_QK_NORM, *_for_folders(*qkv_bias(optional=True), *OUTPUT_BIAS)),
+        layers=one_kind(*PLAIN_LAYER, *LATE_QK_NORM, *FOLDER_BIAS),
         norms_after_rope=True,
     ),
     Architecture(
@@ -205,7 +203,7 @@ DENSE_ROWS: Final = (
             ATTN_NORM,
             *PROJECTIONS,
             *HEAD_NORMS,
-            *_for_folders(*qkv_bias(optional=True), *OUTPUT_BIAS),
+            *FOLDER_BIAS,
         ),
         layer_norm=True,
         norms_by_head=True,
@@ -218,7 +216,7 @@ DENSE_ROWS: Final = (
         rope_style="interleaved",
         activation="silu",
         tensors=_TIED_GLOBAL,
-        layers=one_kind(ATTN_NORM, *PROJECTIONS, *qkv_bias(optional=True), *_for_folders(*OUTPUT_BIAS)),
+        layers=one_kind(ATTN_NORM, *PROJECTIONS, *qkv_bias(optional=True), *for_folders(*OUTPUT_BIAS)),
         window_period=4,
         layer_norm=True,
         parallel="always",
@@ -238,7 +236,7 @@ DENSE_ROWS: Final = (
             *ATTN_OUTPUT,
             *_UP,
             *DOWN,
-            *_for_folders(*qkv_bias(optional=True), *OUTPUT_BIAS, *FFN_BIAS[1:]),
+            *for_folders(*qkv_bias(optional=True), *OUTPUT_BIAS, *FFN_BIAS[1:]),
         ),
     ),
     _QWEN2_VL,
@@ -249,7 +247,7 @@ DENSE_ROWS: Final = (
         rope_style="half",
         activation="silu",
         tensors=GLOBAL,
-        layers=one_kind(*PLAIN_LAYER, *QK_NORM, *_for_folders(*qkv_bias(optional=True), *OUTPUT_BIAS)),
+        layers=one_kind(*PLAIN_LAYER, *QK_NORM, *FOLDER_BIAS),
         left_out=TOWERS,
     ),
     Architecture(

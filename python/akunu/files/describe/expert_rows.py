@@ -5,7 +5,6 @@ Facts about names and conventions: as in `akunu.files.describe.dense_rows`.
 
 from __future__ import annotations
 
-import dataclasses
 from types import MappingProxyType
 from typing import Final
 
@@ -13,7 +12,8 @@ from akunu.files.describe.expert_rules import GRANITE_EXPERTS, expert_rules, sha
 from akunu.files.describe.layer_rules import (
     ATTN_OUTPUT,
     DOWN,
-    FFN_BIAS,
+    FOLDER_BIAS,
+    FOLDER_FFN_BIAS,
     GATE_UP,
     GLOBAL,
     HEAD_BIAS,
@@ -30,11 +30,6 @@ from akunu.files.describe.layer_rules import (
 from akunu.files.describe.tensor_rules import Architecture, Router
 
 __all__ = ["EXPERT_ROWS"]
-
-_FOLDER_BIASES = tuple(
-    dataclasses.replace(rule, folder_only=True) for rule in (*qkv_bias(optional=True), *OUTPUT_BIAS)
-)
-_FFN_BIASES = tuple(dataclasses.replace(rule, folder_only=True) for rule in FFN_BIAS)
 
 EXPERT_ROWS: Final = (
     Architecture(
@@ -72,11 +67,11 @@ EXPERT_ROWS: Final = (
         summary="Ernie 4.5 with experts: 21B-A3B, 300B-A47B",
         rope_style="interleaved",
         activation="silu",
-        tensors=(*GLOBAL, HEAD_BIAS),
+        tensors=(*GLOBAL, *HEAD_BIAS),
         layers=mixed_layers(
             {"attention": (*NORMS, *QKV, *ATTN_OUTPUT, *qkv_bias(optional=True), *OUTPUT_BIAS)},
             {
-                "feed_forward": (*GATE_UP, *DOWN, *_FFN_BIASES),
+                "feed_forward": (*GATE_UP, *DOWN, *FOLDER_FFN_BIAS),
                 "experts": (
                     *expert_rules(choice_bias="moe_statics.e_score_correction_bias"),
                     *shared_rules(),
@@ -96,7 +91,7 @@ EXPERT_ROWS: Final = (
         pre_tokenizer="hunyuan",
         tensors=GLOBAL,
         layers=mixed_layers(
-            {"attention": (*NORMS, *QKV, *ATTN_OUTPUT, *LATE_QK_NORM, *_FOLDER_BIASES)},
+            {"attention": (*NORMS, *QKV, *ATTN_OUTPUT, *LATE_QK_NORM, *FOLDER_BIAS)},
             {"experts": (*expert_rules(router="gate.wg"), *shared_rules("mlp.shared_mlp."))},
         ),
         layer_kinds=named_layers,

@@ -131,12 +131,12 @@ def shared_rules(place: str = "mlp.shared_experts.", gate: str = "") -> tuple[Te
     return (_matrix(_B + "ffn_gate_inp_shexp.weight", _H + gate, "shared_router", "one", "dim"), *found)
 
 
-def shared_biases(place: str = "mlp.shared_experts.") -> tuple[TensorRule, ...]:
-    """The biases of such an expert, which no GGUF file has."""
+def shared_biases() -> tuple[TensorRule, ...]:
+    """The biases of the expert that all rows share, which no GGUF file has."""
     return tuple(
         TensorRule(
             f"{_B}ffn_{part}_shexp.bias",
-            f"{_H}{place}{part}_proj.bias",
+            f"{_H}mlp.shared_experts.{part}_proj.bias",
             ((f"shared_{part}_bias", rows),),
             optional=True,
             folder_only=True,

@@ -13,13 +13,14 @@ from akunu.files.describe.layer_rules import (
     BLK,
     DEEPSEEK_PREDICTION,
     DOWN,
-    FFN_BIAS,
+    FOLDER_FFN_BIAS,
     GATE_UP,
     GLOBAL,
     HF,
     NORMS,
     OUTPUT_BIAS,
     PREDICTION,
+    for_folders,
     latent_layers,
     matrix,
     mixed_layers,
@@ -63,35 +64,28 @@ _LATENT_ATTENTION: Final = (
     _of_heads(BLK + "attn_v_b.weight", "latent_v", "latent_value", "latent"),
     matrix("", HF + "self_attn.kv_b_proj.weight", "latent_kv_b", "latent_heads", "latent"),
     matrix(BLK + "attn_output.weight", HF + "self_attn.o_proj.weight", "attn_output", "dim", "latent_values"),
-    *(
-        dataclasses.replace(rule, folder_only=True)
-        for rule in (
-            vector(
-                BLK + "attn_q_a.bias",
-                HF + "self_attn.q_a_proj.bias",
-                "attn_q_a_bias",
-                "latent_q_rank",
-                optional=True,
-            ),
-            vector(
-                BLK + "attn_kv_a_mqa.bias",
-                HF + "self_attn.kv_a_proj_with_mqa.bias",
-                "attn_kv_a_bias",
-                "latent_key",
-                optional=True,
-            ),
-            *OUTPUT_BIAS,
-        )
+    *for_folders(
+        vector(
+            BLK + "attn_q_a.bias",
+            HF + "self_attn.q_a_proj.bias",
+            "attn_q_a_bias",
+            "latent_q_rank",
+            optional=True,
+        ),
+        vector(
+            BLK + "attn_kv_a_mqa.bias",
+            HF + "self_attn.kv_a_proj_with_mqa.bias",
+            "attn_kv_a_bias",
+            "latent_key",
+            optional=True,
+        ),
+        *OUTPUT_BIAS,
     ),
 )
 _LAYERS: Final = mixed_layers(
     {"latent_attention": _LATENT_ATTENTION},
     {
-        "feed_forward": (
-            *GATE_UP,
-            *DOWN,
-            *(dataclasses.replace(rule, folder_only=True) for rule in FFN_BIAS),
-        ),
+        "feed_forward": (*GATE_UP, *DOWN, *FOLDER_FFN_BIAS),
         "experts": (
             *expert_rules(choice_bias="gate.e_score_correction_bias"),
             *shared_rules(),

@@ -29,6 +29,7 @@ __all__ = [
     "DOWN",
     "FFN_BIAS",
     "FOLDER_BIAS",
+    "FOLDER_FFN_BIAS",
     "FOUR_NORMS",
     "FUSED_GATE_UP",
     "FUSED_QKV",
@@ -56,6 +57,7 @@ __all__ = [
     "WHOLE_QK_NORM",
     "ForwardKind",
     "delta_layers",
+    "for_folders",
     "latent_layers",
     "matrix",
     "mixed_layers",
@@ -80,6 +82,11 @@ def vector(source: str, hf: str, name: str, length: str, *, optional: bool = Fal
     return TensorRule(source, hf, ((name, length),), None, optional)
 
 
+def for_folders(*rules: TensorRule) -> tuple[TensorRule, ...]:
+    """Mark rules as those of tensors that only folders hold: llama.cpp has no names for them."""
+    return tuple(dataclasses.replace(rule, folder_only=True) for rule in rules)
+
+
 _EMBEDDING = "token_embd.weight"
 _HEAD = "output.weight"
 BLK, HF = "blk.{n}.", "layers.{n}."
@@ -90,9 +97,7 @@ GLOBAL = (
     # Absent: tied to the embedding.
     matrix(_HEAD, "lm_head.weight", "output", "vocab_size", "dim", optional=True),
 )
-HEAD_BIAS = dataclasses.replace(
-    vector("output.bias", "lm_head.bias", "output_bias", "vocab_size", optional=True), folder_only=True
-)
+HEAD_BIAS = for_folders(vector("output.bias", "lm_head.bias", "output_bias", "vocab_size", optional=True))
 ATTN_NORM = vector(BLK + "attn_norm.weight", HF + "input_layernorm.weight", "attn_norm", "dim")
 NORMS = (
     ATTN_NORM,
@@ -232,9 +237,8 @@ FFN_BIAS = tuple(
     for part, size in (("gate", "ffn_dim"), ("up", "ffn_dim"), ("down", "dim"))
 )
 # Gemma's classes have `attention_bias`, its GGUF files nothing of the kind.
-FOLDER_BIAS = tuple(
-    dataclasses.replace(rule, folder_only=True) for rule in (*qkv_bias(optional=True), *OUTPUT_BIAS)
-)
+FOLDER_BIAS = for_folders(*qkv_bias(optional=True), *OUTPUT_BIAS)
+FOLDER_FFN_BIAS = for_folders(*FFN_BIAS)
 PROJECTIONS = (*QKV, *ATTN_OUTPUT, *GATE_UP, *DOWN)
 PLAIN_LAYER = (*NORMS, *PROJECTIONS)
 
