@@ -49,14 +49,14 @@ def _with_head(spec: ModelSpec, types: dict[str, str]) -> tuple[ModelSpec, dict[
 
 @contextmanager
 def open_with_head(
-    name: str, *, context: int, threads: int, head: bool = True
+    name: str, *, context: int, threads: int, device: str = "cpu", head: bool = True
 ) -> Iterator[tuple[_core.Engine, ModelConfig]]:
     """Open SHAPE:TYPE with random weights and such a head, or without."""
     source = SyntheticModel(name)
     spec, types = resolve(source, context=context), source.dtypes
     if head:
         spec, types = _with_head(spec, types)
-    engine = _core.Engine(None, spec, device="cpu", context=context, threads=threads, synthetic=types)
+    engine = _core.Engine(None, spec, device=device, context=context, threads=threads, synthetic=types)
     try:
         yield engine, spec.config
     finally:

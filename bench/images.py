@@ -47,7 +47,7 @@ class _Text:
     files: None = None
 
 
-def _tower(name: str | None, model: Path, mmproj: Path, threads: int) -> Tower:
+def _tower(name: str | None, model: Path, mmproj: Path, device: str, threads: int) -> Tower:
     files: Any = open_model(model)
     if name is not None:  # the text is a stand-in
         from akunu.api.vision.families import FAMILIES
@@ -59,7 +59,7 @@ def _tower(name: str | None, model: Path, mmproj: Path, threads: int) -> Tower:
     found = find_tower(files, model, mmproj)
     if found is None:
         raise SystemExit(f"{model}: it has no tower")
-    return Tower(found, threads=threads, kept_bytes=0)
+    return Tower(found, device=device, threads=threads, kept_bytes=0)
 
 
 @contextmanager
@@ -90,7 +90,7 @@ def measure(
     name: str | None, model: Path, mmproj: Path, image: Path, args: argparse.Namespace
 ) -> tuple[int, list[Seconds], list[Seconds]]:
     """Tokens of the image, and seconds of each round: ours, and the peer's."""
-    tower = _tower(name, model, mmproj, args.threads)
+    tower = _tower(name, model, mmproj, args.device, args.threads)
     picture = np.array(Image.open(image).convert("RGB"))
     processor = processor_of(tower.spec)
     ours: list[Seconds] = []
@@ -127,6 +127,7 @@ def main() -> None:
     parser.add_argument("--mmproj", type=Path)
     parser.add_argument("--size", default="512x512", help="of the image, in pixels")
     parser.add_argument("--tokens", type=int, help="most tokens of the image, where the family can choose")
+    parser.add_argument("--device", default="cpu", help="where; the peer's own command says where it runs")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--peer", help='a command such as "python bench/mtmd_peer.py"')
@@ -146,11 +147,11 @@ def main() -> None:
             tokens, ours, theirs = measure(name, model, mmproj, image, args)
             shown = f"{name or model.name}: {tokens} tokens"
             for clock, unit in enumerate(("s", "s of processors")):
-                shown += f", akunu {median(each[clock] for each in ours):.2f} {unit}"
+                shown += f", akunu {median(each[clock] for each in ours):.3g} {unit}"
                 if theirs and all(each[clock] for each in theirs):
                     ratio = median(b[clock] / a[clock] for a, b in zip(ours, theirs, strict=True))
                     peers = median(each[clock] for each in theirs)
-                    shown += f", llama.cpp {peers:.2f} {unit}, {ratio:.2f} times as fast"
+                    shown += f", llama.cpp {peers:.3g} {unit}, {ratio:.2f} times as fast"
             print(shown, flush=True)
 
 

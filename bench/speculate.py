@@ -104,14 +104,17 @@ def compare(scheduler: Scheduler, kind: str, vocab: int, tokens: int, rounds: in
     }
 
 
-def compare_head(name: str, accepted: float, tokens: int, rounds: int, threads: int) -> dict[str, Any]:
+def compare_head(
+    name: str, accepted: float, tokens: int, rounds: int, threads: int, device: str
+) -> dict[str, Any]:
     """Time a model that drafts with a head of its own, so many of whose drafts hold, and without one."""
-    order, context = random.Random(0), PROMPT + tokens + 2
+    order = random.Random(0)
+    options: dict[str, Any] = {"context": PROMPT + tokens + 2, "threads": threads, "device": device}
     seconds: dict[bool, list[float]] = {False: [], True: []}
     drafted = held = 0
     with ExitStack() as stack:
-        engine, config = stack.enter_context(open_with_head(name, context=context, threads=threads))
-        plain, _ = stack.enter_context(open_with_head(name, context=context, threads=threads, head=False))
+        engine, config = stack.enter_context(open_with_head(name, **options))
+        plain, _ = stack.enter_context(open_with_head(name, **options, head=False))
         head = KnowingHead(engine, config, accepted)
         schedulers = {False: Scheduler(plain), True: Scheduler(engine, proposer=head)}
         prompt = np.random.default_rng(3).integers(0, config.vocab_size, PROMPT).astype(np.uint32)
@@ -139,14 +142,16 @@ def _weights(engine: Engine) -> int:
     return engine.memory["weights"] + engine.memory["weights_mapped"]
 
 
-def _texts(name: str, draft: str | None, tokens: int, rounds: int, threads: int) -> Iterator[dict[str, Any]]:
+def _texts(
+    name: str, draft: str | None, tokens: int, rounds: int, threads: int, device: str
+) -> Iterator[dict[str, Any]]:
     """Time each kind of output of a model."""
-    context = PROMPT + tokens + 2
+    options: dict[str, Any] = {"context": PROMPT + tokens + 2, "threads": threads, "device": device}
     with ExitStack() as stack:
-        opened = stack.enter_context(open_engine(name, context=context, threads=threads))
+        opened = stack.enter_context(open_engine(name, **options))
         proposer = None
         if draft is not None:
-            small = stack.enter_context(open_engine(draft, context=context, threads=threads)).engine
+            small = stack.enter_context(open_engine(draft, **options)).engine
             share = _weights(small) / _weights(opened.engine)
             proposer = ModelProposer(small, opened.config.vocab_size, share)
         scheduler = Scheduler(opened.engine, proposer=proposer)
@@ -159,6 +164,7 @@ def _texts(name: str, draft: str | None, tokens: int, rounds: int, threads: int)
 @click.option(
     "-t", "--threads", type=click.IntRange(min=1), default=2, show_default=True, metavar="N", help="Threads."
 )
+@click.option("--device", default="cpu", show_default=True, metavar="ID", help="Where.")
 @click.option("--draft", metavar="MODEL", help="A smaller model with the same vocabulary, that drafts.")
 @click.option("--head", metavar="A,B,…", help="Shares of its drafts that hold, of a head of the model's own.")
 @click.option(
@@ -176,6 +182,7 @@ def _texts(name: str, draft: str | None, tokens: int, rounds: int, threads: int)
 def command(
     models: tuple[str, ...],
     threads: int,
+    device: str,
     draft: str | None,
     head: str | None,
     tokens: int,
@@ -187,9 +194,9 @@ def command(
         {"model": name, **found}
         for name in models
         for found in (
-            (compare_head(name, float(share), tokens, rounds, threads) for share in head.split(","))
+            (compare_head(name, float(share), tokens, rounds, threads, device) for share in head.split(","))
             if head
-            else _texts(name, draft, tokens, rounds, threads)
+            else _texts(name, draft, tokens, rounds, threads, device)
         )
     ]
     rows = [
