@@ -67,7 +67,7 @@ Needs needs_of(std::span<const Command> commands) {
         } else {
             const auto& p = reinterpret_cast<const AttentionParams&>(c.params);
             n.groups.insert(p.latent ? 0 : std::bit_ceil(group_part(p.n_heads / p.n_kv_heads)));
-            const u32 dim = c.op == kOpAttention && !p.latent ? prompt_dim(p.head_dim) : 0;
+            const u32 dim = c.op == kOpAttention ? prompt_dim(p.head_dim, p.latent) : 0;
             if (dim) n.prompt_dims.insert(dim);
         }
     }

@@ -67,8 +67,14 @@ constexpr u32 decode_kind(u32 types, u32 head_dim) {
     if (types == kv_pair(kKvF16, kKvF16) && (head_dim == 64 || head_dim == 128)) return head_dim;
     return head_dim <= 64 ? 8 : head_dim <= 128 ? 16 : 32;
 }
-// The size of heads whose tiles of prompts those of so many elements are taken by; 0 where they go row by row.
-constexpr u32 prompt_dim(u32 head_dim) {
+// The size of heads whose tiles of prompts those of so many elements are taken by; 0 where they go row by row. Latent
+// attention has sizes of its own, of keys whose first four fifths may be values.
+constexpr bool is_latent_dim(u32 prompt_dim) { return prompt_dim % 5 == 0; }
+constexpr u32 prompt_dim(u32 head_dim, u32 latent) {
+    if (latent) {
+        if (head_dim % 16 != 0 || latent % 8 != 0) return 0;
+        return head_dim <= 320 && latent <= 256 ? 320 : head_dim <= 640 && latent <= 512 ? 640 : 0;
+    }
     if (head_dim % (head_dim <= 128 ? 8 : 16) != 0) return 0;
     return head_dim <= 64 ? 64 : head_dim <= 128 ? 128 : head_dim <= 256 ? 256 : 512;
 }

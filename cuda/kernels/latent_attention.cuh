@@ -1,9 +1,10 @@
-// Multi-head latent attention: all heads read the same row of a position, and a value is the beginning of its key. A
-// block takes one head of one row: simple, and every head reads all rows of the cache anew.
+// Multi-head latent attention: all heads read the same row of a position, and a value is the beginning of its key.
+// Prompts are taken by tiles (prompt_attention.cuh). Of a single row, and of keys of odd sizes, a block takes one head:
+// simple, and every head reads all rows of the cache anew.
 #pragma once
 
-#include "attention.cuh"
 #include "experts.cuh"
+#include "prompt_attention.cuh"
 
 namespace akunu::cuda {
 
@@ -122,9 +123,16 @@ AKUNU_DEVICE void attend_latent(Block b, const AttentionParams& p, const float* 
     }
 }
 
+// A tile has as many rows as their heads fill it with, and even one row alone is one: a tile reads its keys once for all
+// heads of a part.
 template <u32 kTypes>
 AKUNU_DEVICE_CALL void attention_latent(Block b) {
     const auto& p = b.params<AttentionParams>();
+    const u32 dim = prompt_dim(p.head_dim, p.latent);
+    if (dim != 0) {
+        const u32 tile = rows_of_tile<kTypes>(dim) / GroupParts(p).heads;
+        return attend_tiles<kTypes>(b, tile, 1, [](Runs) {});
+    }
     for (u32 u = b.first(); u < p.rows * p.n_heads; u += b.blocks()) {
         const Row row = b.buffer<Row>(3)[u / p.n_heads];
         float* to = b.buffer<float>(2) + u64(u) * p.latent;

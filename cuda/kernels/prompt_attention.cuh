@@ -6,7 +6,8 @@
 // keys at a time, the softmax a running one. Of larger heads two, four or eight warps have the same 16, each a slice of
 // the elements: of queries and keys, whose products they add up between them, and of values. Queries, weights, and keys
 // and values of Q8_0 are rounded to F16, as is what a matmul takes. Where the cache is F32 they have two parts
-// (parts.cuh).
+// (parts.cuh). The heads of latent attention are one group, and the beginning of a key is its value, so that a tile has
+// keys alone.
 #pragma once
 
 #include "attention.cuh"
@@ -62,28 +63,48 @@ struct Runs {
 };
 
 // How a block takes heads of up to kDim elements: its warps' slices, the rows of a tile, each a row's query head, and
-// its memory: queries, then for each stage keys and values, each in its parts. Rows have 16-byte pieces, piece p at
-// place p ^ row % 8.
+// its memory: queries, then for each stage keys and values, each in its parts, and what warps add up between them,
+// which lies where the keys are, unless these are values, too. Rows have 16-byte pieces, piece p at place p ^ row % 8.
 template <u32 kTypes, u32 kDim>
 struct PromptMemory {
+    static constexpr bool kLatent = is_latent_dim(kDim);
     static constexpr u32 kParts = key_type(kTypes) == kKvF32 || value_type(kTypes) == kKvF32 ? 2 : 1;
-    static constexpr u32 kSlices = kDim <= 128 ? 1 : kDim == 512 && kParts == 2 ? 8 : kDim / 128;
-    static constexpr u32 kSlice = kDim / kSlices, kRows = kWarps / kSlices * 16;
-    static constexpr u32 kKeys = kDim <= 128 ? 4096 / kDim : larger(8192 / kParts / kDim, 16);
+    static constexpr u32 kSlices = kDim <= 128                ? 1
+                                   : kDim >= 512 && kParts == 2 ? 8
+                                   : kLatent                    ? 4
+                                                                : kDim / 128;
+    static constexpr u32 kSlice = kDim / kSlices, kValueSlice = kLatent ? kSlice / 5 * 4 : kSlice;
+    static constexpr u32 kRows = kWarps / kSlices * 16;
+    static constexpr u32 kKeys = kLatent       ? 10240 / kDim
+                                 : kDim <= 128 ? 4096 / kDim
+                                               : larger(8192 / kParts / kDim, 16);
     static constexpr u32 kKvStages = kTypes == kv_pair(kKvF16, kKvF16) ? 2 : 1;
     static constexpr u32 kRowBytes = kDim * 2, kQueryBytes = kRows * kRowBytes, kPlaneBytes = kKeys * kRowBytes;
     static constexpr u32 kQueries = kSharedHead + kRunsBytes, kStageAt = kQueries + kParts * kQueryBytes;
-    static constexpr u32 kStageBytes = 2 * kParts * kPlaneBytes;
-    static_assert(kStageAt + kKvStages * kStageBytes <= kSharedHead + kManyRowsBytes, "the ring begins behind it");
+    static constexpr u32 kStageBytes = (kLatent ? 1 : 2) * kParts * kPlaneBytes;
+    static constexpr u32 kSumsAt = kStageAt + kKvStages * kStageBytes, kSumsBytes = kWarps * kKeys / 8 * 512;
+    static_assert(kLatent || kSlices == 1 || kSumsBytes <= kPlaneBytes, "there is room in the keys");
+    static_assert(kSumsAt + (kLatent ? kSumsBytes : 0) <= kSharedHead + kManyRowsBytes, "the ring begins behind it");
     AKUNU_DEVICE static u32 queries(u32 part = 0) { return kQueries + part * kQueryBytes; }
     AKUNU_DEVICE static u32 keys(u32 stage, u32 part = 0) {
         return kStageAt + stage * kStageBytes + part * kPlaneBytes;
     }
-    AKUNU_DEVICE static u32 values(u32 stage, u32 part = 0) { return keys(stage, kParts + part); }
+    AKUNU_DEVICE static u32 values(u32 stage, u32 part = 0) { return keys(stage, kLatent ? part : kParts + part); }
+    AKUNU_DEVICE static u32 sums(u32 stage) { return kLatent ? kSumsAt : keys(stage); }
     AKUNU_DEVICE static u32 piece(u32 row, u32 p) { return row * kRowBytes + (p ^ row % 8) * 16; }
     // Of a warp: the first of its rows, and its slice.
     AKUNU_DEVICE static u32 first_row() { return warp_id() / kSlices * 16; }
     AKUNU_DEVICE static u32 slice() { return warp_id() % kSlices; }
+
+    // Every second piece of a row, from one on.
+    struct Pieces {
+        u32 plane, row, first, at;
+        AKUNU_DEVICE Pieces(u32 plane, u32 row, u32 first)
+            : plane(plane), row(row), first(first), at(plane + piece(row, first)) {}
+        AKUNU_DEVICE u32 operator[](u32 i) const {
+            return kLatent ? plane + piece(row, first + 2 * i) : at ^ i * 32;  // slices begin at powers of two
+        }
+    };
 };
 
 // Rows [first, end) of one sequence with one part of a group.
@@ -111,16 +132,18 @@ struct KeyTiles {
     using M = PromptMemory<kTypes, kDim>;
     static constexpr u32 kPieces = kDim / 8, kEach = M::kKeys * kPieces / kThreads;
     static constexpr bool kCopied = kTypes == kv_pair(kKvF16, kKvF16);
+    static_assert(kEach * kThreads == M::kKeys * kPieces, "threads load as many pieces");
     const AttentionParams& p;
     const KvUnit<key_type(kTypes)>& keys;
     const KvUnit<value_type(kTypes)>& values;
     const Run& run;
     u32 pages[kEach];
     CacheQuad<key_type(kTypes)> held_keys[kCopied ? 1 : kEach][2];
-    CacheQuad<value_type(kTypes)> held_values[kCopied ? 1 : kEach][2];
+    CacheQuad<value_type(kTypes)> held_values[kCopied || M::kLatent ? 1 : kEach][2];
 
     // Of the tile from position `at` on; those that no row sees are others.
     AKUNU_DEVICE u32 key(u32 i) const { return (i * kThreads + thread_id()) / kPieces; }
+    AKUNU_DEVICE u32 piece(u32 i) const { return (i * kThreads + thread_id()) % kPieces; }
     AKUNU_DEVICE u32 position(u32 at, u32 i) const {
         return smaller(larger(at + key(i), run.begin_keys), run.end_keys - 1);
     }
@@ -131,18 +154,22 @@ struct KeyTiles {
     AKUNU_DEVICE void fetch(u32 at, u32 stage) {
         AKUNU_UNROLL
         for (u32 i = 0; i < kEach; ++i) {
-            const u32 piece = thread_id() % kPieces, row = position(at, i) % kPagePositions;
-            if (piece * 8 >= p.head_dim) continue;
+            const u32 row = position(at, i) % kPagePositions;
+            if (piece(i) * 8 >= p.head_dim) continue;
             const u64 page = pages[i] * keys.page_bytes;
             if constexpr (kCopied) {
-                const u32 from = (row * p.head_dim + piece * 8) * 2, to = M::piece(key(i), piece);
+                const u32 from = (row * p.head_dim + piece(i) * 8) * 2, to = M::piece(key(i), piece(i));
                 copy_async16(shared_memory() + M::keys(stage) + to, keys.cache + page + from);
-                copy_async16(shared_memory() + M::values(stage) + to, values.cache + page + from);
+                if constexpr (!M::kLatent) {
+                    copy_async16(shared_memory() + M::values(stage) + to, values.cache + page + from);
+                }
             } else {
                 AKUNU_UNROLL
                 for (u32 j = 0; j < 2; ++j) {
-                    held_keys[i][j] = keys.quad_in(keys.cache + page, row, 2 * piece + j);
-                    held_values[i][j] = values.quad_in(values.cache + page, row, 2 * piece + j);
+                    held_keys[i][j] = keys.quad_in(keys.cache + page, row, 2 * piece(i) + j);
+                    if constexpr (!M::kLatent) {
+                        held_values[i][j] = values.quad_in(values.cache + page, row, 2 * piece(i) + j);
+                    }
                 }
             }
         }
@@ -154,16 +181,21 @@ struct KeyTiles {
         if constexpr (!kCopied) {
             AKUNU_UNROLL
             for (u32 i = 0; i < kEach; ++i) {
-                const u32 piece = thread_id() % kPieces, to = M::piece(key(i), piece);
-                if (piece * 8 >= p.head_dim) continue;
+                const u32 to = M::piece(key(i), piece(i));
+                if (piece(i) * 8 >= p.head_dim) continue;
                 store_halves<M::kParts>(M::keys(0) + to, M::kPlaneBytes, held_keys[i][0].value(),
                                         held_keys[i][1].value());
-                store_halves<M::kParts>(M::values(0) + to, M::kPlaneBytes, held_values[i][0].value(),
-                                        held_values[i][1].value());
+                if constexpr (!M::kLatent) {
+                    store_halves<M::kParts>(M::values(0) + to, M::kPlaneBytes, held_values[i][0].value(),
+                                            held_values[i][1].value());
+                }
             }
         }
     }
 };
+
+// Elements of a value.
+AKUNU_DEVICE u32 value_dim(const AttentionParams& p) { return p.latent ? p.latent : p.head_dim; }
 
 AKUNU_DEVICE float4 scaled(const float4& v, float by) { return {v.x * by, v.y * by, v.z * by, v.w * by}; }
 
@@ -174,20 +206,20 @@ struct HeadTile {
     static constexpr u32 kColumns = M::kKeys / 8;
     KeyRange seen[2];
     float top[2], sum[2];
-    float out[M::kSlice / 8][4];
+    float out[M::kValueSlice / 8][4];
 
     // Queries times keys, of one part each; of the warp's slice.
     AKUNU_DEVICE void multiply(const AttentionParams& p, u32 queries, u32 keys, float (&s)[kColumns][4]) const {
         const u32 lane = lane_id(), first = M::slice() * (M::kSlice / 8), pieces = (p.head_dim + 15) / 16 * 2;
-        const u32 query = queries + M::piece(M::first_row() + lane % 16, first + lane / 16);
-        const u32 key = keys + M::piece(lane / 16 * 8 + lane % 8, first + lane / 8 % 2);
+        const typename M::Pieces query(queries, M::first_row() + lane % 16, first + lane / 16);
+        const typename M::Pieces key(keys, lane / 16 * 8 + lane % 8, first + lane / 8 % 2);
         AKUNU_UNROLL
         for (u32 k = 0; k < M::kSlice / 16; ++k) {
             if (first + 2 * k >= pieces) continue;
             u32 a[4], b[kColumns / 2][4];  // all asked for before the first is waited for
-            load_matrices(a, query ^ k * 32);
+            load_matrices(a, query[k]);
             AKUNU_UNROLL
-            for (u32 j = 0; j < kColumns / 2; ++j) load_matrices(b[j], (key ^ k * 32) + j * 16 * M::kRowBytes);
+            for (u32 j = 0; j < kColumns / 2; ++j) load_matrices(b[j], key[k] + j * 16 * M::kRowBytes);
             AKUNU_UNROLL
             for (u32 j = 0; j < kColumns; ++j) mma_f16(s[j], a, {b[j / 2][j % 2 * 2], b[j / 2][j % 2 * 2 + 1]});
         }
@@ -206,16 +238,15 @@ struct HeadTile {
         multiply(p, M::queries(), M::keys(stage), s);
     }
 
-    // Adds up the products of all slices, by all warps, where the keys were: no warp needs them any more. All have the
-    // same sums then.
+    // Adds up the products of all slices, by all warps, where the keys were, which no warp needs any more, or beside
+    // them. All have the same sums then.
     AKUNU_DEVICE void join(u32 stage, bool has_rows, float (&s)[kColumns][4]) const {
         constexpr u32 kPart = 32 * sizeof(float4);
-        static_assert(kWarps * kColumns * kPart <= M::kPlaneBytes, "there is room");
-        const u32 at = M::keys(stage) + lane_id() * sizeof(float4);
+        const u32 at = M::sums(stage) + lane_id() * sizeof(float4);
         const auto part = [&](u32 warp, u32 j) -> float4& {
             return *reinterpret_cast<float4*>(shared_memory() + at + (warp * kColumns + j) * kPart);
         };
-        sync_block();
+        if (!M::kLatent) sync_block();
         if (has_rows) {
             AKUNU_UNROLL
             for (u32 j = 0; j < kColumns; ++j) part(warp_id(), j) = float4{s[j][0], s[j][1], s[j][2], s[j][3]};
@@ -294,13 +325,13 @@ struct HeadTile {
                 if constexpr (M::kParts == 2) weights[1][k][i] = second_halves(weights[0][k][i], a, b);
             }
         }
-        const u32 lane = lane_id(), first = M::slice() * (M::kSlice / 8);
-        const u32 value = M::values(stage) + M::piece(lane % 16, first + lane / 16);
+        const u32 lane = lane_id(), first = M::slice() * (M::kValueSlice / 8);
+        const typename M::Pieces value(M::values(stage), lane % 16, first + lane / 16);
         // Sums of eight elements each that grow side by side: one alone would wait for each product.
         constexpr u32 kSums = M::kParts == 1 ? 4 : 2;
         AKUNU_UNROLL
-        for (u32 d = 0; d < M::kSlice / 8; d += kSums) {
-            if ((first + d) * 8 >= p.head_dim) continue;
+        for (u32 d = 0; d < M::kValueSlice / 8; d += kSums) {
+            if ((first + d) * 8 >= value_dim(p)) continue;
             float o[kSums][4] = {}, second[kSums][4] = {};
             AKUNU_UNROLL
             for (u32 k = 0; k < kColumns / 2; ++k) {
@@ -309,7 +340,7 @@ struct HeadTile {
                     AKUNU_UNROLL
                     for (u32 i = 0; i < kSums / 2; ++i) {
                         load_matrices_transposed(
-                            b[i], (value ^ (d + 2 * i) * 16) + part * M::kPlaneBytes + k * 16 * M::kRowBytes);
+                            b[i], value[d / 2 + i] + part * M::kPlaneBytes + k * 16 * M::kRowBytes);
                     }
                 };
                 const auto add = [&](const u32(&w)[4], float (&to)[kSums][4]) {
@@ -341,14 +372,13 @@ AKUNU_DEVICE_CALL void attend_run(Block b, Run run) {
     using M = PromptMemory<kTypes, kDim>;
     const auto& p = b.params<AttentionParams>();
     const GroupParts groups(p);
-    const u32 group = groups.heads, hd = p.head_dim, n = (run.end - run.first) * group;
+    const u32 group = groups.heads, hd = p.head_dim, vd = value_dim(p), n = (run.end - run.first) * group;
     const auto keys = key_unit<kTypes>(b.buffer<u8>(1), b.buffer<u32>(4), p, run.slot, groups.kv(run.part));
     const auto values = value_unit<kTypes>(b.buffer<u8>(1), b.buffer<u32>(4), p, run.slot, groups.kv(run.part));
-    const auto row_at = [&](u32 m) {
-        return (u64(run.first + m / group) * p.n_heads + run.part * group + m % group) * hd;
+    const auto head_at = [&](u32 m) {
+        return u64(run.first + m / group) * p.n_heads + run.part * group + m % group;
     };
-    constexpr u32 kPieces = kDim / 8;
-    static_assert(M::kRows * kPieces % (4 * kThreads) == 0 && kThreads % kPieces == 0, "threads load as many pieces");
+    constexpr u32 kPieces = kDim / 8, kAllPieces = M::kRows * kPieces;
     using Brought = KeyTiles<kTypes, kDim>;
     Brought tiles{p, keys, values, run};
     u32 at = run.begin_keys / M::kKeys * M::kKeys, stage = 0;
@@ -356,18 +386,19 @@ AKUNU_DEVICE_CALL void attend_run(Block b, Run run) {
     sync_block();
     const float scale = p.softcap > 0.0f ? p.scale : p.scale * kLog2E;
     constexpr u32 kAtOnce = 4;
-    for (u32 first = thread_id(); first < M::kRows * kPieces; first += kAtOnce * kThreads) {
+    for (u32 first = thread_id(); first < kAllPieces; first += kAtOnce * kThreads) {
         float4 v[kAtOnce][2] = {};
         AKUNU_UNROLL
         for (u32 j = 0; j < kAtOnce; ++j) {
-            const u32 m = (first + j * kThreads) / kPieces, piece = first % kPieces;
+            const u32 m = (first + j * kThreads) / kPieces, piece = (first + j * kThreads) % kPieces;
             if (m >= n || piece * 8 >= hd) continue;
-            const float4* from = reinterpret_cast<const float4*>(b.buffer<float>(0) + row_at(m) + piece * 8);
+            const float4* from = reinterpret_cast<const float4*>(b.buffer<float>(0) + head_at(m) * hd + piece * 8);
             v[j][0] = from[0], v[j][1] = from[1];
         }
         AKUNU_UNROLL
         for (u32 j = 0; j < kAtOnce; ++j) {
-            const u32 m = (first + j * kThreads) / kPieces, piece = first % kPieces;
+            const u32 m = (first + j * kThreads) / kPieces, piece = (first + j * kThreads) % kPieces;
+            if (kAllPieces % (kAtOnce * kThreads) != 0 && m >= M::kRows) break;
             store_halves<M::kParts>(M::queries() + M::piece(m, piece), M::kQueryBytes, scaled(v[j][0], scale),
                                     scaled(v[j][1], scale));
         }
@@ -381,7 +412,7 @@ AKUNU_DEVICE_CALL void attend_run(Block b, Run run) {
 
     HeadTile<kTypes, kDim> tile;
     AKUNU_UNROLL
-    for (u32 d = 0; d < M::kSlice / 8; ++d) tile.out[d][0] = tile.out[d][1] = tile.out[d][2] = tile.out[d][3] = 0.0f;
+    for (u32 d = 0; d < M::kValueSlice / 8; ++d) tile.out[d][0] = tile.out[d][1] = tile.out[d][2] = tile.out[d][3] = 0.0f;
     AKUNU_UNROLL
     for (u32 r = 0; r < 2; ++r) {
         const u32 m = M::first_row() + lane_id() / 4 + 8 * r;
@@ -419,11 +450,11 @@ AKUNU_DEVICE_CALL void attend_run(Block b, Run run) {
         // Scores are those of base 2.
         const float* sinks = b.buffer<float>(5);
         if (sinks) sum += power_of_two(sinks[run.part * group + m % group] * kLog2E - tile.top[r]);
-        const u32 slice = M::slice() * M::kSlice;
-        float* to = b.buffer<float>(2) + row_at(m) + slice + 2 * (lane_id() % 4);
+        const u32 slice = M::slice() * M::kValueSlice;
+        float* to = b.buffer<float>(2) + head_at(m) * vd + slice + 2 * (lane_id() % 4);
         AKUNU_UNROLL
-        for (u32 d = 0; d < M::kSlice / 8; ++d) {
-            if (slice + d * 8 >= hd) continue;
+        for (u32 d = 0; d < M::kValueSlice / 8; ++d) {
+            if (slice + d * 8 >= vd) continue;
             *reinterpret_cast<float2*>(to + d * 8) = float2{tile.out[d][2 * r] / sum, tile.out[d][2 * r + 1] / sum};
         }
     }
@@ -479,7 +510,7 @@ AKUNU_DEVICE_CALL void attend_runs(Block b, Runs runs) {
             run.begin_keys = keys_of_row(p, run.position, run.sequence_end, end_of_row(b, run.first)).first;
             run.end_keys =
                 keys_of_row(p, run.position + (end - 1 - r), run.sequence_end, end_of_row(b, run.end - 1)).end;
-            switch (same_in_warp(prompt_dim(p.head_dim))) {
+            switch (same_in_warp(prompt_dim(p.head_dim, p.latent))) {
 #define X(dim)                           \
     case dim:                            \
         attend_run<kTypes, dim>(b, run); \
@@ -496,7 +527,23 @@ template <u32 kTypes>
 AKUNU_DEVICE u32 rows_of_tile(u32 dim) {
     return dim <= 128   ? PromptMemory<kTypes, 128>::kRows
            : dim == 256 ? PromptMemory<kTypes, 256>::kRows
-                        : PromptMemory<kTypes, 512>::kRows;
+           : dim == 320 ? PromptMemory<kTypes, 320>::kRows
+           : dim == 512 ? PromptMemory<kTypes, 512>::kRows
+                        : PromptMemory<kTypes, 640>::kRows;
+}
+
+// All rows: those in long runs by tiles, `by_row(runs)` takes others.
+template <u32 kTypes, typename ByRow>
+AKUNU_DEVICE void attend_tiles(Block b, u32 tile, u32 least, ByRow&& by_row) {
+    const auto& p = b.params<AttentionParams>();
+    Runs runs{0, p.rows, tile, least};
+    for (; runs.from < p.rows; runs.from += Runs::kMost) {
+        runs.rows = smaller(Runs::kMost, p.rows - runs.from);
+        runs.find(b.buffer<Row>(3), p.fixed_keys != 0);
+        const bool has_short = Runs::has_short() != 0;
+        attend_runs<kTypes>(b, runs);
+        if (has_short) by_row(runs);
+    }
 }
 
 template <u32 kTypes, u32 kGroup>
@@ -504,19 +551,13 @@ AKUNU_DEVICE_CALL void attention(Block b) {
     const auto& p = b.params<AttentionParams>();
     // Half as many rows a tile where there are blocks for twice as many tiles.
     const GroupParts groups(p);
-    const u32 dim = prompt_dim(p.head_dim);
+    const u32 dim = prompt_dim(p.head_dim, 0);
     u32 tile = rows_of_tile<kTypes>(dim) / groups.heads;
     while (tile >= 2 * kLongRun && 2 * groups.all * ((p.rows + tile - 1) / tile) <= b.blocks()) tile /= 2;
-    Runs runs{0, p.rows, tile, p.bidirectional ? 1 : smaller(kLongRun, tile)};
+    const u32 least = p.bidirectional ? 1 : smaller(kLongRun, tile);
     const bool too_few = !p.bidirectional && p.rows < kLongRun;
-    if (too_few || dim == 0) return attend_rows<kTypes, kGroup>(b, runs, true);
-    for (; runs.from < p.rows; runs.from += Runs::kMost) {
-        runs.rows = smaller(Runs::kMost, p.rows - runs.from);
-        runs.find(b.buffer<Row>(3), p.fixed_keys != 0);
-        const bool has_short = Runs::has_short() != 0;
-        attend_runs<kTypes>(b, runs);
-        if (has_short) attend_rows<kTypes, kGroup>(b, runs, false);
-    }
+    if (too_few || dim == 0) return attend_rows<kTypes, kGroup>(b, Runs{0, p.rows, tile, least}, true);
+    attend_tiles<kTypes>(b, tile, least, [&](Runs runs) { attend_rows<kTypes, kGroup>(b, runs, false); });
 }
 
 }  // namespace akunu::cuda
