@@ -152,14 +152,15 @@ struct ExpertPart {
 };
 
 // The products of a tile. What a thread has of a step's weights is asked for kAhead steps before it is needed, its
-// inputs one, so that the memory's time passes while others are multiplied.
-template <typename F, typename T>
+// inputs one, so that the memory's time passes while others are multiplied. Inputs are halves, or floats that are
+// rounded to such.
+template <typename F, typename T, typename X>
 struct ExpertProducts {
     using W = ExpertHalves<F>;
     static constexpr u32 kAhead = sizeof(typename W::Raw) <= 64 ? 2 : 1;
     u32 k;
-    const u16* rows[T::kVectors];  // of whose inputs a thread copies a piece
-    bool aligned;                  // pieces are multiples of 16 bytes
+    const X* rows[T::kVectors];  // of whose inputs a thread copies a piece
+    bool aligned;                // pieces are multiples of 16 bytes
     typename W::Place place;
     typename W::Raw raw[kAhead];
     u32 k0 = 0, stage = 0;
@@ -178,12 +179,25 @@ struct ExpertProducts {
         for (u32 i = 0; i < T::kVectors; ++i) {
             const u32 m = (i * kThreads + thread_id()) / (T::kK / 8);
             u8* const there = shared_memory() + at(to) + m * T::kRowBytes + piece * 16;
-            if (aligned) {
+            if constexpr (sizeof(X) == 4) {
+                *reinterpret_cast<uint4*>(there) = rounded8(rows[i], column);
+            } else if (aligned) {
                 copy_async16(there, rows[i] + (column < k ? column : 0), column < k);
             } else {
                 *reinterpret_cast<uint4*>(there) = load_halves8(rows[i], column, k);
             }
         }
+    }
+    AKUNU_DEVICE uint4 rounded8(const float* row, u32 at) const {
+        float v[8] = {};
+        if (aligned && at < k) {
+            const float4 a = reinterpret_cast<const float4*>(row + at)[0],
+                         b = reinterpret_cast<const float4*>(row + at)[1];
+            v[0] = a.x, v[1] = a.y, v[2] = a.z, v[3] = a.w, v[4] = b.x, v[5] = b.y, v[6] = b.z, v[7] = b.w;
+        } else {
+            for (u32 i = 0; i < 8; ++i) v[i] = at + i < k ? row[at + i] : 0.0f;
+        }
+        return {pack_halves(v[0], v[1]), pack_halves(v[2], v[3]), pack_halves(v[4], v[5]), pack_halves(v[6], v[7])};
     }
     AKUNU_DEVICE void put_weights(const typename W::Raw& from) const {
         u32 h[16];
@@ -251,9 +265,9 @@ struct ExpertProducts {
 // `input(m)` is where row m of the tile is; `weight_row(r, w)` says which matrix row r of the tile's weights is of, and
 // which of its rows, another one where there is none; `store(m, r, a, b)` takes the results of row m and the weights'
 // rows r and r + 1.
-template <typename F, typename T, typename Input, typename WeightRow, typename Store>
+template <typename F, typename T, typename X = u16, typename Input, typename WeightRow, typename Store>
 AKUNU_DEVICE void expert_tile(u32 k, Input&& input, WeightRow&& weight_row, Store&& store) {
-    ExpertProducts<F, T> products;
+    ExpertProducts<F, T, X> products;
     products.k = k;
     products.aligned = k % 8 == 0;
     AKUNU_UNROLL

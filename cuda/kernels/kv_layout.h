@@ -22,6 +22,7 @@ enum AttentionSizes : u32 {
     kMaxLatentKey = 1024,  // elements of a key of latent attention
     kMaxGroup = 16,        // query heads of a KV head that are taken together
     kTileKeys = 128,       // keys taken at once
+    kLatentKeys = 32,      // of a split of latent attention at least
     kJoinedHeads = 4,      // heads whose sums are joined at a time
     kMaxSplits = 32,       // of decode attention: a lane each when they are joined
 };

@@ -42,13 +42,25 @@ AKUNU_DEVICE_CALL void latent_kv(Block b) {
             turn(x + p.nope_dim, x + p.nope_dim, scale);
             continue;
         }
-        const float* x = b.buffer<float>(0) + u64(r) * key_dim;
-        const float* norm = b.buffer<float>(3);
-        float sum = 0.0f;
-        for (u32 d = lane_id(); d < p.latent; d += 32) sum += x[d] * x[d];
+        // All that is read is asked for before the first of it is waited for.
+        const float *x = b.buffer<float>(0) + u64(r) * key_dim, *norm = b.buffer<float>(3);
+        float v[kMaxLatentKey / 32], factor[kMaxLatentKey / 32], sum = 0.0f;
+        AKUNU_UNROLL
+        for (u32 i = 0; i < kMaxLatentKey / 32; ++i) {
+            const u32 d = i * 32 + lane_id();
+            v[i] = d < key_dim ? x[d] : 0.0f;
+            factor[i] = d < p.latent ? norm[d] : 0.0f;
+        }
+        AKUNU_UNROLL
+        for (u32 i = 0; i < kMaxLatentKey / 32; ++i) sum += i * 32 + lane_id() < p.latent ? v[i] * v[i] : 0.0f;
         const float scale = 1.0f / sqrtf(reduce_warp(sum, Add()) / float(p.latent) + p.eps);
-        for (u32 d = lane_id(); d < p.latent; d += 32) kept[d] = x[d] * scale * norm[d];
-        turn(x + p.latent, kept + p.latent, 1.0f);
+        AKUNU_UNROLL
+        for (u32 i = 0; i < kMaxLatentKey / 32; ++i) {
+            const u32 d = i * 32 + lane_id();
+            if (d < key_dim) kept[d] = d < p.latent ? v[i] * scale * factor[i] : v[i];
+        }
+        sync_warp();
+        turn(kept + p.latent, kept + p.latent, 1.0f);
         sync_warp();
         const KvUnit<key_type(kTypes)> to{b.buffer<u8>(4), b.buffer<u32>(6) + u64(row.slot) * p.max_pages,
                                           u64(p.page_words) * 4, key_dim};
@@ -123,8 +135,8 @@ AKUNU_DEVICE void attend_latent(Block b, const AttentionParams& p, const float* 
     }
 }
 
-// A tile has as many rows as their heads fill it with, and even one row alone is one: a tile reads its keys once for all
-// heads of a part.
+// A tile has as many rows as their heads fill it with, and even one row alone is one: a tile reads its keys once for
+// all heads of a part.
 template <u32 kTypes>
 AKUNU_DEVICE_CALL void attention_latent(Block b) {
     const auto& p = b.params<AttentionParams>();
@@ -141,12 +153,38 @@ AKUNU_DEVICE_CALL void attention_latent(Block b) {
     }
 }
 
+// A row's heads take whole tiles of keys, so that warps share 16 of them, each a slice of their elements.
+template <u32 kTypes, u32 kDim>
+using LatentRow = PromptMemory<kTypes, kDim, kDim == 640 ? 8 : slices_of(kTypes, kDim)>;
+template <u32 kTypes, u32 kDim>
+AKUNU_DEVICE void split_by_tiles(Block b, const AttentionParams& p, Row row, u32 n, u32 splits) {
+    using M = LatentRow<kTypes, kDim>;
+    const GroupParts groups(p);
+    const u32 tiles = (n + M::kKeys - 1) / M::kKeys;
+    for (u32 u = b.first(); u < splits * groups.all; u += b.blocks()) {
+        const u32 split = u / groups.all;
+        attend_run<kTypes, M>(
+            b, Run{0, 1, u % groups.all, row.slot, row.position + p.step, u32(u64(tiles) * split / splits) * M::kKeys,
+                   smaller(u32(u64(tiles) * (split + 1) / splits) * M::kKeys, n), 0, split});
+    }
+}
+
 // One row; its keys are dealt to the splits in equal parts. attention_merge joins them.
 template <u32 kTypes>
 AKUNU_DEVICE_CALL void attention_latent_split(Block b) {
     const auto& p = b.params<AttentionParams>();
     const Row row = b.buffer<Row>(3)[0];
-    const u32 n = row.position + p.step + 1, splits = splits_of(n);
+    const u32 n = row.position + p.step + 1, splits = splits_of(n, kLatentKeys);
+    switch (same_in_warp(prompt_dim(p.head_dim, p.latent))) {
+#define X(dim)                                                                            \
+    case dim:                                                                             \
+        if constexpr (is_latent_dim(dim) && LatentRow<kTypes, dim>::kBytes <= kOpBytes) { \
+            return split_by_tiles<kTypes, dim>(b, p, row, n, splits);                     \
+        }                                                                                 \
+        break;
+        AKUNU_PROMPT_DIMS
+#undef X
+    }
     float* partials = b.buffer<float>(2);
     float* stats = partials + u64(p.n_heads) * kMaxSplits * p.latent;
     for (u32 u = b.first(); u < splits * p.n_heads; u += b.blocks()) {
@@ -161,29 +199,104 @@ AKUNU_DEVICE_CALL void attention_latent_split(Block b) {
     }
 }
 
-// Each head's part of each row times the head's weights: a warp for a row of the weights, the input in shared memory.
+// Each head's part of each row times the head's weights, row after row: some lanes of a warp take two rows of the
+// weights, a group each, which are there before the input is waited for. The input is in shared memory.
 template <typename F>
-AKUNU_DEVICE_CALL void head_matmul(Block b) {
+struct HeadRows {
+    static constexpr u32 kAtOnce = 2;
+    const HeadMatmulParams& p;
+    u32 groups = (p.k + 31) / 32, lanes = 32, parts;
+    Group raw[kAtOnce];
+
+    AKUNU_DEVICE explicit HeadRows(const HeadMatmulParams& params) : p(params) {
+        while (lanes / 2 >= groups) lanes /= 2;
+        const u32 each = kAtOnce * kThreads / lanes;
+        parts = (p.n + each - 1) / each;
+    }
+    AKUNU_DEVICE u32 row(u32 part, u32 i) const { return ((part * kAtOnce + i) * kThreads + thread_id()) / lanes; }
+    AKUNU_DEVICE void fetch(Block b, u32 head, u32 part, u32 group) {
+        const Weights w = expert_of(b, 0, p.k, head);
+        AKUNU_UNROLL
+        for (u32 i = 0; i < kAtOnce; ++i)
+            F::load(w, smaller(row(part, i), p.n - 1), smaller(group, groups - 1), raw[i]);
+    }
+    AKUNU_DEVICE void add(const float* xs, u32 group, float (&sum)[kAtOnce]) const {
+        if (group < groups) add_group<F, kAtOnce>(xs + group * kGroupStride, raw, sum);
+    }
+};
+template <typename F>
+AKUNU_DEVICE_CALL void head_matmul_rows(Block b) {
     const auto& p = b.params<HeadMatmulParams>();
-    const u32 parts = (p.n + kWarps - 1) / kWarps, y_stride = p.n + p.copied;
-    const float* xs = b.buffer<float>(0);
-    float* ys = b.buffer<float>(2);
+    HeadRows<F> rows(p);
+    const float* xs = reinterpret_cast<const float*>(b.shared());
+    const u32 y_stride = p.n + p.copied, units = rows.parts * p.rows * p.heads;
     u32 staged = ~0u;
-    for (u32 u = b.first(); u < parts * p.rows * p.heads; u += b.blocks()) {
-        const u32 m = u / parts, part = u % parts, n = part * kWarps + warp_id();
-        const float* x = xs + u64(m) * p.x_stride;
+    for (u32 u = b.first(); u < units || staged == ~0u; u += b.blocks()) {
+        const u32 m = u / rows.parts, part = u % rows.parts, lane = lane_id() % rows.lanes;
+        if (u < units) rows.fetch(b, m % p.heads, part, lane);
+        if (staged == ~0u) b.wait();
+        if (u >= units) return;
+        const float* x = b.buffer<float>(0) + u64(m) * p.x_stride;
         if (m != staged) stage_input(b, p.k, [&](u32 i) { return x[i]; });
         staged = m;
-        float* y = ys + u64(m) * y_stride;
+        float* y = b.buffer<float>(2) + u64(m) * y_stride;
         if (part == 0) {
             for (u32 i = thread_id(); i < p.copied; i += kThreads) y[p.n + i] = x[p.k + i];
         }
-        if (n >= p.n) continue;
-        const Weights w[1] = {expert_of(b, 0, p.k, m % p.heads)};
-        const u32 at[1] = {n};
-        float v[1];
-        dot_rows<F, 1>(b, w, at, v);
-        if (lane_id() == 0) y[n] = v[0];
+        float sum[HeadRows<F>::kAtOnce] = {};
+        AKUNU_NO_UNROLL
+        for (u32 group = lane;; group += rows.lanes) {
+            rows.add(xs, group, sum);
+            if (group - lane + rows.lanes >= rows.groups) break;
+            rows.fetch(b, m % p.heads, part, group + rows.lanes);
+        }
+        AKUNU_UNROLL
+        for (u32 i = 0; i < HeadRows<F>::kAtOnce; ++i) {
+            for (u32 mask = rows.lanes / 2; mask > 0; mask /= 2) sum[i] += shuffle_xor(sum[i], mask);
+            if (lane == 0 && rows.row(part, i) < p.n) y[rows.row(part, i)] = sum[i];
+        }
+    }
+}
+
+// Of many rows, a head's by tiles, as if it were an expert that all of them have.
+template <typename F, typename T>
+AKUNU_DEVICE_CALL void head_matmul_tiles(Block b) {
+    const auto& p = b.params<HeadMatmulParams>();
+    const u32 y_stride = p.n + p.copied, columns = (p.n + T::kN - 1) / T::kN, tiles = (p.rows + T::kM - 1) / T::kM;
+    const float* xs = b.buffer<float>(0);
+    float* ys = b.buffer<float>(2);
+    for (u32 i = b.first() * kThreads + thread_id(); i < p.rows * p.heads * p.copied; i += b.blocks() * kThreads) {
+        const u64 m = i / p.copied;
+        ys[m * y_stride + p.n + i % p.copied] = xs[m * p.x_stride + p.k + i % p.copied];
+    }
+    for (u32 u = b.first(); u < tiles * columns * p.heads; u += b.blocks()) {
+        const u32 m0 = u % tiles * T::kM, n0 = u / tiles % columns * T::kN, head = u / tiles / columns;
+        const auto row_at = [&](u32 m) { return u64(m0 + m) * p.heads + head; };
+        expert_tile<F, T, float>(
+            p.k, [&](u32 m) { return xs + row_at(smaller(m, p.rows - 1 - m0)) * p.x_stride; },
+            [&](u32 r, Weights& w) {
+                w = expert_of(b, 0, p.k, head);
+                return smaller(n0 + r, p.n - 1);
+            },
+            [&](u32 m, u32 r, float v0, float v1) {
+                if (m0 + m >= p.rows) return;
+                float* y = ys + row_at(m) * y_stride + n0 + r;
+                if (n0 + r < p.n) y[0] = v0;
+                if (n0 + r + 1 < p.n) y[1] = v1;
+            });
+    }
+}
+
+template <typename F>
+AKUNU_DEVICE_CALL void head_matmul(Block b) {
+    const u32 rows = b.params<HeadMatmulParams>().rows;
+    if constexpr (F::kFloatBytes == 4) {
+        head_matmul_rows<F>(b);
+    } else {
+        if (rows == 1) return head_matmul_rows<F>(b);
+        b.wait();
+        rows <= SmallExpertTile::kM ? head_matmul_tiles<F, SmallExpertTile>(b)
+                                    : head_matmul_tiles<F, LargeExpertTile>(b);
     }
 }
 

@@ -65,26 +65,26 @@ struct Runs {
 // How a block takes heads of up to kDim elements: its warps' slices, the rows of a tile, each a row's query head, and
 // its memory: queries, then for each stage keys and values, each in its parts, and what warps add up between them,
 // which lies where the keys are, unless these are values, too. Rows have 16-byte pieces, piece p at place p ^ row % 8.
-template <u32 kTypes, u32 kDim>
+constexpr u32 parts_of_types(u32 types) { return key_type(types) == kKvF32 || value_type(types) == kKvF32 ? 2 : 1; }
+constexpr u32 slices_of(u32 types, u32 dim) {
+    if (dim <= 128) return 1;
+    return dim >= 512 && parts_of_types(types) == 2 ? 8 : is_latent_dim(dim) ? 4 : dim / 128;
+}
+template <u32 kTypes, u32 kDim, u32 kOfWarps = slices_of(kTypes, kDim)>
 struct PromptMemory {
     static constexpr bool kLatent = is_latent_dim(kDim);
-    static constexpr u32 kParts = key_type(kTypes) == kKvF32 || value_type(kTypes) == kKvF32 ? 2 : 1;
-    static constexpr u32 kSlices = kDim <= 128                ? 1
-                                   : kDim >= 512 && kParts == 2 ? 8
-                                   : kLatent                    ? 4
-                                                                : kDim / 128;
+    static constexpr u32 kParts = parts_of_types(kTypes), kSlices = kOfWarps, kPieces = kDim / 8;
     static constexpr u32 kSlice = kDim / kSlices, kValueSlice = kLatent ? kSlice / 5 * 4 : kSlice;
     static constexpr u32 kRows = kWarps / kSlices * 16;
-    static constexpr u32 kKeys = kLatent       ? 10240 / kDim
-                                 : kDim <= 128 ? 4096 / kDim
-                                               : larger(8192 / kParts / kDim, 16);
+    static constexpr u32 kKeys = kLatent ? 10240 / kDim : kDim <= 128 ? 4096 / kDim : larger(8192 / kParts / kDim, 16);
     static constexpr u32 kKvStages = kTypes == kv_pair(kKvF16, kKvF16) ? 2 : 1;
     static constexpr u32 kRowBytes = kDim * 2, kQueryBytes = kRows * kRowBytes, kPlaneBytes = kKeys * kRowBytes;
     static constexpr u32 kQueries = kSharedHead + kRunsBytes, kStageAt = kQueries + kParts * kQueryBytes;
     static constexpr u32 kStageBytes = (kLatent ? 1 : 2) * kParts * kPlaneBytes;
     static constexpr u32 kSumsAt = kStageAt + kKvStages * kStageBytes, kSumsBytes = kWarps * kKeys / 8 * 512;
     static_assert(kLatent || kSlices == 1 || kSumsBytes <= kPlaneBytes, "there is room in the keys");
-    static_assert(kSumsAt + (kLatent ? kSumsBytes : 0) <= kSharedHead + kManyRowsBytes, "the ring begins behind it");
+    static constexpr u32 kBytes = kSumsAt + (kLatent ? kSumsBytes : 0) - kSharedHead;
+    static_assert(kBytes <= kManyRowsBytes, "the ring begins behind it");
     AKUNU_DEVICE static u32 queries(u32 part = 0) { return kQueries + part * kQueryBytes; }
     AKUNU_DEVICE static u32 keys(u32 stage, u32 part = 0) {
         return kStageAt + stage * kStageBytes + part * kPlaneBytes;
@@ -112,7 +112,9 @@ struct Run {
     u32 first, end, part, slot, position;
     u32 begin_keys, end_keys;  // that any of them sees
     u32 sequence_end;          // where rows see all of their sequence
+    u32 split;                 // which part of a row's keys these are; kNoSplit: all
 };
+constexpr u32 kNoSplit = ~0u;
 
 // Where the end is of what a row sees at least; null where rows see only what is before them, or all.
 AKUNU_DEVICE const u32* end_of_row(Block b, u32 row) {
@@ -127,10 +129,9 @@ AKUNU_DEVICE KeyRange keys_of_row(const AttentionParams& p, u32 position, u32 se
 
 // Loads tiles of keys and values, each thread pieces of a few keys: those of F16 by copies, others through registers,
 // where the next tile's are while one is multiplied. Which pages these are in is looked up a tile ahead.
-template <u32 kTypes, u32 kDim>
+template <u32 kTypes, typename M>
 struct KeyTiles {
-    using M = PromptMemory<kTypes, kDim>;
-    static constexpr u32 kPieces = kDim / 8, kEach = M::kKeys * kPieces / kThreads;
+    static constexpr u32 kPieces = M::kPieces, kEach = M::kKeys * kPieces / kThreads;
     static constexpr bool kCopied = kTypes == kv_pair(kKvF16, kKvF16);
     static_assert(kEach * kThreads == M::kKeys * kPieces, "threads load as many pieces");
     const AttentionParams& p;
@@ -200,9 +201,8 @@ AKUNU_DEVICE u32 value_dim(const AttentionParams& p) { return p.latent ? p.laten
 AKUNU_DEVICE float4 scaled(const float4& v, float by) { return {v.x * by, v.y * by, v.z * by, v.w * by}; }
 
 // Of a warp's 16 rows, of which a lane has two: g and g + 8.
-template <u32 kTypes, u32 kDim>
+template <typename M>
 struct HeadTile {
-    using M = PromptMemory<kTypes, kDim>;
     static constexpr u32 kColumns = M::kKeys / 8;
     KeyRange seen[2];
     float top[2], sum[2];
@@ -339,8 +339,8 @@ struct HeadTile {
                 const auto load = [&](u32 part) {
                     AKUNU_UNROLL
                     for (u32 i = 0; i < kSums / 2; ++i) {
-                        load_matrices_transposed(
-                            b[i], value[d / 2 + i] + part * M::kPlaneBytes + k * 16 * M::kRowBytes);
+                        load_matrices_transposed(b[i],
+                                                 value[d / 2 + i] + part * M::kPlaneBytes + k * 16 * M::kRowBytes);
                     }
                 };
                 const auto add = [&](const u32(&w)[4], float (&to)[kSums][4]) {
@@ -367,19 +367,16 @@ struct HeadTile {
     }
 };
 
-template <u32 kTypes, u32 kDim>
+template <u32 kTypes, typename M>
 AKUNU_DEVICE_CALL void attend_run(Block b, Run run) {
-    using M = PromptMemory<kTypes, kDim>;
     const auto& p = b.params<AttentionParams>();
     const GroupParts groups(p);
     const u32 group = groups.heads, hd = p.head_dim, vd = value_dim(p), n = (run.end - run.first) * group;
     const auto keys = key_unit<kTypes>(b.buffer<u8>(1), b.buffer<u32>(4), p, run.slot, groups.kv(run.part));
     const auto values = value_unit<kTypes>(b.buffer<u8>(1), b.buffer<u32>(4), p, run.slot, groups.kv(run.part));
-    const auto head_at = [&](u32 m) {
-        return u64(run.first + m / group) * p.n_heads + run.part * group + m % group;
-    };
-    constexpr u32 kPieces = kDim / 8, kAllPieces = M::kRows * kPieces;
-    using Brought = KeyTiles<kTypes, kDim>;
+    const auto head_at = [&](u32 m) { return u64(run.first + m / group) * p.n_heads + run.part * group + m % group; };
+    constexpr u32 kPieces = M::kPieces, kAllPieces = M::kRows * kPieces;
+    using Brought = KeyTiles<kTypes, M>;
     Brought tiles{p, keys, values, run};
     u32 at = run.begin_keys / M::kKeys * M::kKeys, stage = 0;
     tiles.find(at);
@@ -410,15 +407,17 @@ AKUNU_DEVICE_CALL void attend_run(Block b, Run run) {
         }
     }
 
-    HeadTile<kTypes, kDim> tile;
+    HeadTile<M> tile;
     AKUNU_UNROLL
-    for (u32 d = 0; d < M::kValueSlice / 8; ++d) tile.out[d][0] = tile.out[d][1] = tile.out[d][2] = tile.out[d][3] = 0.0f;
+    for (u32 d = 0; d < M::kValueSlice / 8; ++d)
+        tile.out[d][0] = tile.out[d][1] = tile.out[d][2] = tile.out[d][3] = 0.0f;
     AKUNU_UNROLL
     for (u32 r = 0; r < 2; ++r) {
         const u32 m = M::first_row() + lane_id() / 4 + 8 * r;
-        tile.seen[r] =
-            m < n ? keys_of_row(p, run.position + m / group, run.sequence_end, end_of_row(b, run.first + m / group))
-                  : KeyRange{0, 0};
+        tile.seen[r] = m >= n                  ? KeyRange{0, 0}
+                       : run.split == kNoSplit ? keys_of_row(p, run.position + m / group, run.sequence_end,
+                                                             end_of_row(b, run.first + m / group))
+                                               : KeyRange{run.begin_keys, run.end_keys};
         tile.top[r] = minus_infinity();
         tile.sum[r] = 0.0f;
     }
@@ -447,10 +446,25 @@ AKUNU_DEVICE_CALL void attend_run(Block b, Run run) {
         sum += shuffle_xor(sum, 2);
         const u32 m = M::first_row() + lane_id() / 4 + 8 * r;
         if (m >= n) continue;
+        const u32 slice = M::slice() * M::kValueSlice;
         // Scores are those of base 2.
+        if (run.split != kNoSplit) {
+            const u64 part = head_at(m) * kMaxSplits + run.split;
+            float* const partials = b.buffer<float>(2);
+            float* const to = partials + part * vd + slice + 2 * (lane_id() % 4);
+            AKUNU_UNROLL
+            for (u32 d = 0; d < M::kValueSlice / 8; ++d) {
+                if (slice + d * 8 >= vd) continue;
+                *reinterpret_cast<float2*>(to + d * 8) = float2{tile.out[d][2 * r], tile.out[d][2 * r + 1]};
+            }
+            if (slice != 0 || lane_id() % 4 != 0) continue;
+            float* const stats = partials + u64(p.n_heads) * kMaxSplits * vd + 2 * part;
+            stats[0] = tile.top[r] / kLog2E;
+            stats[1] = sum;
+            continue;
+        }
         const float* sinks = b.buffer<float>(5);
         if (sinks) sum += power_of_two(sinks[run.part * group + m % group] * kLog2E - tile.top[r]);
-        const u32 slice = M::slice() * M::kValueSlice;
         float* to = b.buffer<float>(2) + head_at(m) * vd + slice + 2 * (lane_id() % 4);
         AKUNU_UNROLL
         for (u32 d = 0; d < M::kValueSlice / 8; ++d) {
@@ -505,15 +519,16 @@ AKUNU_DEVICE_CALL void attend_runs(Block b, Runs runs) {
         for (u32 r = tile * runs.tile, end; r < behind; r = end) {
             end = runs.end(r);
             if (!runs.is_long(r, end)) continue;
-            Run run{runs.from + r, runs.from + end, u % groups.all, rows[r].slot, rows[r].position + p.step, 0, 0, 0};
+            Run run{runs.from + r, runs.from + end, u % groups.all, rows[r].slot, rows[r].position + p.step, 0, 0, 0,
+                    kNoSplit};
             if (!p.fixed_keys && p.bidirectional) run.sequence_end = end_of_sequence(b, p, b.buffer<Row>(3), run.first);
             run.begin_keys = keys_of_row(p, run.position, run.sequence_end, end_of_row(b, run.first)).first;
             run.end_keys =
                 keys_of_row(p, run.position + (end - 1 - r), run.sequence_end, end_of_row(b, run.end - 1)).end;
             switch (same_in_warp(prompt_dim(p.head_dim, p.latent))) {
-#define X(dim)                           \
-    case dim:                            \
-        attend_run<kTypes, dim>(b, run); \
+#define X(dim)                                                 \
+    case dim:                                                  \
+        attend_run<kTypes, PromptMemory<kTypes, dim>>(b, run); \
         break;
                 AKUNU_PROMPT_DIMS
 #undef X

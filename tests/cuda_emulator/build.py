@@ -62,7 +62,7 @@ def definitions(
         "KV_TYPES": [pair_number(pair) for pair in pairs],
         "GROUPS": groups,
         "DECODE_KINDS": kinds,
-        "PROMPT_DIMS": [64, 128, 256, 512],
+        "PROMPT_DIMS": [64, 128, 256, 320, 512, 640],
     }
     mask = sum(1 << OPS.index(op) for op in ops)
     lines = [f"#define AKUNU_{name} {' '.join(f'X({n})' for n in values)}" for name, values in lists.items()]

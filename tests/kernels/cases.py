@@ -372,6 +372,9 @@ def _latent() -> Iterator[Case]:
             "latent_attention", rows=1, position=600, others=((40, 255), (1, 31), (3, 1020)), **few,
             temperature=(0.3, 64),
         )  # fmt: skip
+        many = dict(heads=20, latent=512, rope=64, kv=kv)  # as GLM-4.7-Flash has them
+        yield case("latent_attention", rows=37, position=250, others=((33, 0), (2, 300), (1, 9)), **many)
+        yield case("latent_attention", rows=1, position=700, split=True, **many)
     yield case("latent_attention", rows=1, position=5000, split=True, heads=4, latent=32, rope=8, kv="f16")
     for dtype in weight_dtypes():
         k = max(64, dtype_row(dtype)["block_elems"])

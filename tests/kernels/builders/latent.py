@@ -13,7 +13,18 @@ from .. import reference as ref
 from ..problem import Partials, Problem, Weight
 from ..weights import random_weight
 from .attention import Paged, paged, rows_of
-from .common import EXACT_NMSE, FORMAT, KV_NMSE, STYLE, Traits, kv_bytes, kv_round, normal
+from .common import (
+    EXACT_NMSE,
+    F16_ATTENTION_NMSE,
+    F16_TILE_NMSE,
+    FORMAT,
+    KV_NMSE,
+    STYLE,
+    Traits,
+    kv_bytes,
+    kv_round,
+    normal,
+)
 from .common import formats as format_bits
 
 
@@ -184,7 +195,8 @@ def latent_attention(
         found = ref.attention(asked[first : first + n].astype(np.float64), keys, values, at, key**-0.5)
         parts.append(found[..., :latent].reshape(n, heads * latent))
         first += n
-    p.expect_activations("out", np.concatenate(parts), 3 * KV_NMSE[kv])
+    tiles = F16_ATTENTION_NMSE if dev.isa.startswith("sm_") and kv != "f32" else 0.0
+    p.expect_activations("out", np.concatenate(parts), max(tiles, 3 * KV_NMSE[kv]))
 
 
 def head_matmul(
@@ -220,4 +232,6 @@ def head_matmul(
     part = x[..., :k].reshape(rows * heads, k)
     values = ref.round_activation(part, "q8" if fmt == "q8" else "f32").reshape(rows, heads, k)
     y = np.einsum("rhk,hnk->rhn", values, w.values())
-    p.expect("y", np.concatenate([y, x[..., k:]], axis=-1), EXACT_NMSE)
+    # A GPU's tiles of rows hold inputs and weights as F16.
+    tiles = dev.isa.startswith("sm_") and rows > 1 and dtype != "f32"
+    p.expect("y", np.concatenate([y, x[..., k:]], axis=-1), F16_TILE_NMSE if tiles else EXACT_NMSE)
