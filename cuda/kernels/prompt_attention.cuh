@@ -407,6 +407,7 @@ AKUNU_DEVICE_CALL void attend_run(Block b, Run run) {
         }
     }
 
+    const bool of_split = M::kLatent && run.split != kNoSplit;
     HeadTile<M> tile;
     AKUNU_UNROLL
     for (u32 d = 0; d < M::kValueSlice / 8; ++d)
@@ -414,10 +415,10 @@ AKUNU_DEVICE_CALL void attend_run(Block b, Run run) {
     AKUNU_UNROLL
     for (u32 r = 0; r < 2; ++r) {
         const u32 m = M::first_row() + lane_id() / 4 + 8 * r;
-        tile.seen[r] = m >= n                  ? KeyRange{0, 0}
-                       : run.split == kNoSplit ? keys_of_row(p, run.position + m / group, run.sequence_end,
-                                                             end_of_row(b, run.first + m / group))
-                                               : KeyRange{run.begin_keys, run.end_keys};
+        tile.seen[r] = m >= n      ? KeyRange{0, 0}
+                       : !of_split ? keys_of_row(p, run.position + m / group, run.sequence_end,
+                                                 end_of_row(b, run.first + m / group))
+                                   : KeyRange{run.begin_keys, run.end_keys};
         tile.top[r] = minus_infinity();
         tile.sum[r] = 0.0f;
     }
@@ -448,7 +449,7 @@ AKUNU_DEVICE_CALL void attend_run(Block b, Run run) {
         if (m >= n) continue;
         const u32 slice = M::slice() * M::kValueSlice;
         // Scores are those of base 2.
-        if (run.split != kNoSplit) {
+        if (of_split) {
             const u64 part = head_at(m) * kMaxSplits + run.split;
             float* const partials = b.buffer<float>(2);
             float* const to = partials + part * vd + slice + 2 * (lane_id() % 4);
