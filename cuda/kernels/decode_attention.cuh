@@ -60,23 +60,26 @@ struct HeadPairs {
 };
 
 // A head of q or k by a warp: normalised where the model does so, and turned by its position. What was there before it
-// is asked for first.
+// is asked for first, and what the parameters say is looked up, since behind its words each look-up would be waited for.
 template <typename Keys>
-AKUNU_DEVICE void rope_head(Block b, const DecodeAttentionParams& p, const float* x, u32 word, const float* norm,
+AKUNU_DEVICE void rope_head(Block b, const DecodeAttentionParams& p, const float* x, u32 word, bool is_query,
                             const float* table, float* head) {
     constexpr u32 kPairs = Keys::kMaxDim / 64;
     const u32 hd = Keys::head_dim(p);
+    const bool normed = any_of_warp(p.qk_norm != 0), centred = any_of_warp(p.qk_norm == kHeadNormLayer);
+    const float eps = p.eps;
+    const float* const norm = b.buffer<float>(5) + (centred ? word : is_query ? 0 : hd);
     HeadPairs<kPairs> pairs(p.style, p.rope_dim);
     float2 weight[kPairs];
     float sum = 0.0f;
     AKUNU_UNROLL
     for (u32 i = 0; i < kPairs; ++i) {
         weight[i] = {1.0f, 1.0f};
-        if (p.qk_norm && pairs.pair(i) < hd / 2) weight[i] = {norm[pairs.at(i).x], norm[pairs.at(i).y]};
+        if (normed && pairs.pair(i) < hd / 2) weight[i] = {norm[pairs.at(i).x], norm[pairs.at(i).y]};
     }
     const Turn<kPairs> turn(table, p.rope_dim);
     pairs.load(b, x, word, hd);
-    if (p.qk_norm == kHeadNormLayer) {
+    if (centred) {
         float all = 0.0f;
         AKUNU_UNROLL
         for (u32 i = 0; i < kPairs; ++i) all += pairs.v[i].x + pairs.v[i].y;
@@ -88,7 +91,7 @@ AKUNU_DEVICE void rope_head(Block b, const DecodeAttentionParams& p, const float
     }
     AKUNU_UNROLL
     for (u32 i = 0; i < kPairs; ++i) sum += pairs.v[i].x * pairs.v[i].x + pairs.v[i].y * pairs.v[i].y;
-    const float scale = p.qk_norm ? inverse_root(reduce_warp(sum, Add()) * reciprocal(float(hd)) + p.eps) : 1.0f;
+    const float scale = normed ? inverse_root(reduce_warp(sum, Add()) * reciprocal(float(hd)) + eps) : 1.0f;
     AKUNU_UNROLL
     for (u32 i = 0; i < kPairs; ++i) {
         pairs.v[i] = turn.turned(i, {pairs.v[i].x * scale * weight[i].x, pairs.v[i].y * scale * weight[i].y});
@@ -277,8 +280,7 @@ AKUNU_DEVICE void decode_group(Block b) {
                     if (is_value) {
                         copy_head<Keys>(b, p, x, word, to);
                     } else {
-                        rope_head<Keys>(b, p, x, word, b.buffer<float>(5) + head_norm_at(p, word / hd) * hd,
-                                        b.buffer<float>(3) + u64(at.row) * p.rope_dim, to);
+                        rope_head<Keys>(b, p, x, word, is_query, b.buffer<float>(3) + u64(at.row) * p.rope_dim, to);
                     }
                     if (is_query) {
                         Keys::settle(to);
@@ -293,10 +295,11 @@ AKUNU_DEVICE void decode_group(Block b) {
             if (team.warp < met) keys.attend(p, m, head, heads);
             const Partials parts = partials();
             const DecodeOutput to = out();
+            const float* const sinks = b.buffer<float>(11);
             join_warps(m, team, hd, head, heads, met, at.own, [&](u32 h, u32 d, const Joined& all) {
                 const u32 of = part * group + head + h;
                 if (at.splits == 1) {
-                    return to.store2(u64(of) * hd + d, all.result(b.buffer<float>(11), at.part * group + head + h));
+                    return to.store2(u64(of) * hd + d, all.result(sinks, at.part * group + head + h));
                 }
                 *reinterpret_cast<float2*>(parts.value(of, at.split) + d) = all.value;
                 if (d == 0) parts.stats(of, at.split) = {all.top, all.sum};
