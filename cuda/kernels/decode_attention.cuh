@@ -66,7 +66,7 @@ AKUNU_DEVICE void rope_head(Block b, const DecodeAttentionParams& p, const float
                             const float* table, float* head) {
     constexpr u32 kPairs = Keys::kMaxDim / 64;
     const u32 hd = Keys::head_dim(p);
-    const bool normed = any_of_warp(p.qk_norm != 0), centred = any_of_warp(p.qk_norm == kHeadNormLayer);
+    const bool normed = p.qk_norm != 0, centred = p.qk_norm == kHeadNormLayer;
     const float eps = p.eps;
     const float* const norm = b.buffer<float>(5) + (centred ? word : is_query ? 0 : hd);
     HeadPairs<kPairs> pairs(p.style, p.rope_dim);
