@@ -129,7 +129,7 @@ struct DecodeOutput {
     u64* words;
     u32 number;
     AKUNU_DEVICE void store2(u64 i, float2 v) const {
-        if (words) leave_word(words + i / 2, to_halves(v.x, v.y), number);
+        if (words) leave_word(words + i / 2, pack_halves(v.x, v.y), number);
         out.store2(i, v);
     }
 };

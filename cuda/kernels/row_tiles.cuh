@@ -309,7 +309,7 @@ struct TileOutput {
     }
     // All lanes of a warp store the results, words first, since other blocks wait for them.
     AKUNU_DEVICE void store(const TileJob& job, float v) const {
-        const u32 halves = to_halves(v, shuffle_xor(v, 1));
+        const u32 halves = pack_halves(v, shuffle_xor(v, 1));
         if (word) leave_word(word, pairs ? halves : float_to_bits(v), number);
         if (!there) return;
         if (pairs) {
