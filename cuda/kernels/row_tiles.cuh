@@ -309,9 +309,8 @@ struct TileOutput {
     }
     // All lanes of a warp store the results, words first, since other blocks wait for them.
     AKUNU_DEVICE void store(const TileJob& job, float v) const {
-        if (word && !pairs) leave_word(word, float_to_bits(v), number);  // ahead of what another lane has
         const u32 halves = pack_halves(v, shuffle_xor(v, 1));
-        if (word && pairs) leave_word(word, halves, number);
+        if (word) leave_word(word, pairs ? halves : float_to_bits(v), number);
         if (!there) return;
         if (pairs) {
             Output{y, in_global(reinterpret_cast<u16*>(job.y[1])), job.formats}.store(row, v);
