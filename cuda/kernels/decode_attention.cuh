@@ -23,10 +23,12 @@ struct HeadPairs {
         const u32 of = pair(i);
         return of < turned ? uint2{of, of + apart} : uint2{2 * of, 2 * of + 1};
     }
-    // Words that the command before this one left, or floats behind its barrier.
-    AKUNU_DEVICE void load(Block b, const float* x, u32 word, u32 hd) {
-        const u64* words = b.taken();
+    // Words that the command before this one left, from `word` on, or floats behind its barrier, which are at source().
+    template <typename Source>
+    AKUNU_DEVICE void load(Block b, Source&& source, u32 word, u32 hd) {
+        const u64* const words = b.taken();
         if (any_of_warp(words == nullptr)) {
+            const float* const x = source();
             AKUNU_UNROLL
             for (u32 i = 0; i < kPairs; ++i) {
                 v[i] = pair(i) < hd / 2 ? float2{x[at(i).x], x[at(i).y]} : float2{0.0f, 0.0f};
@@ -34,14 +36,13 @@ struct HeadPairs {
             return;
         }
         const u32 number = b.taken_number();
-        words += word;
         wait_for_words([&] {
             bool all = true;
             AKUNU_UNROLL
             for (u32 i = 0; i < kPairs; ++i) {
                 v[i] = {0.0f, 0.0f};
                 if (pair(i) >= hd / 2) continue;
-                const u64 first = load_word(words + at(i).x), second = load_word(words + at(i).y);
+                const u64 first = load_word(words + (word + at(i).x)), second = load_word(words + (word + at(i).y));
                 v[i] = {bits_to_float(value_of(first)), bits_to_float(value_of(second))};
                 all &= number_of(first) == number && number_of(second) == number;
             }
@@ -61,24 +62,25 @@ struct HeadPairs {
 
 // A head of q or k by a warp: normalised where the model does so, and turned by its position. What was there before it
 // is asked for first, and what the parameters say is looked up, since behind its words each look-up would be waited for.
-template <typename Keys>
-AKUNU_DEVICE void rope_head(Block b, const DecodeAttentionParams& p, const float* x, u32 word, bool is_query,
+template <typename Keys, typename Source>
+AKUNU_DEVICE void rope_head(Block b, const DecodeAttentionParams& p, Source&& source, u32 word, bool is_query,
                             const float* table, float* head) {
     constexpr u32 kPairs = Keys::kMaxDim / 64;
     const u32 hd = Keys::head_dim(p);
     const bool normed = p.qk_norm != 0, centred = p.qk_norm == kHeadNormLayer;
     const float eps = p.eps;
-    const float* const norm = b.buffer<float>(5) + (centred ? word : is_query ? 0 : hd);
+    const float* const norms = b.buffer<float>(5);
+    const u32 norm = centred ? word : is_query ? 0 : hd;
     HeadPairs<kPairs> pairs(p.style, p.rope_dim);
     float2 weight[kPairs];
     float sum = 0.0f;
     AKUNU_UNROLL
     for (u32 i = 0; i < kPairs; ++i) {
         weight[i] = {1.0f, 1.0f};
-        if (normed && pairs.pair(i) < hd / 2) weight[i] = {norm[pairs.at(i).x], norm[pairs.at(i).y]};
+        if (normed && pairs.pair(i) < hd / 2) weight[i] = {norms[norm + pairs.at(i).x], norms[norm + pairs.at(i).y]};
     }
     const Turn<kPairs> turn(table, p.rope_dim);
-    pairs.load(b, x, word, hd);
+    pairs.load(b, source, word, hd);
     if (centred) {
         float all = 0.0f;
         AKUNU_UNROLL
@@ -100,10 +102,10 @@ AKUNU_DEVICE void rope_head(Block b, const DecodeAttentionParams& p, const float
 }
 
 // A head of v.
-template <typename Keys>
-AKUNU_DEVICE void copy_head(Block b, const DecodeAttentionParams& p, const float* x, u32 word, float* head) {
+template <typename Keys, typename Source>
+AKUNU_DEVICE void copy_head(Block b, const DecodeAttentionParams& p, Source&& source, u32 word, float* head) {
     HeadPairs<Keys::kMaxDim / 64> pairs(kRopeInterleaved, 0);
-    pairs.load(b, x, word, Keys::head_dim(p));
+    pairs.load(b, source, word, Keys::head_dim(p));
     pairs.store(head, Keys::head_dim(p));
 }
 
@@ -271,16 +273,18 @@ AKUNU_DEVICE void decode_group(Block b) {
                     const bool is_value = job > at.end_head;
                     u8* const page = range.keys.cache + at.page * range.keys.page_bytes;  // of keys and of values
                     float* to = is_query ? m.q + job * padded : m.fresh + (is_value ? padded : 0);
-                    const float* x = is_query ? b.buffer<float>(0) + (u64(part) * group + job) * hd
-                                              : b.buffer<float>(is_value ? 2 : 1) + u64(kv) * hd;
+                    const auto source = [&]() -> const float* {
+                        return is_query ? b.buffer<float>(0) + (u64(part) * group + job) * hd
+                                        : b.buffer<float>(is_value ? 2 : 1) + u64(kv) * hd;
+                    };
                     // Of one row the words of q, k and v lie one behind the other.
                     const u32 word =
                         (is_query ? at.part * group + job : p.n_heads + (is_value ? p.n_kv_heads : 0) + at.kv) * hd;
                     for (u32 d = hd + lane_id(); d < padded; d += 32) to[d] = 0.0f;
                     if (is_value) {
-                        copy_head<Keys>(b, p, x, word, to);
+                        copy_head<Keys>(b, p, source, word, to);
                     } else {
-                        rope_head<Keys>(b, p, x, word, is_query, b.buffer<float>(3) + u64(at.row) * p.rope_dim, to);
+                        rope_head<Keys>(b, p, source, word, is_query, b.buffer<float>(3) + u64(at.row) * p.rope_dim, to);
                     }
                     if (is_query) {
                         Keys::settle(to);
