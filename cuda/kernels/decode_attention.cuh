@@ -61,7 +61,8 @@ struct HeadPairs {
 };
 
 // A head of q or k by a warp: normalised where the model does so, and turned by its position. What was there before it
-// is asked for first, and what the parameters say is looked up, since behind its words each look-up would be waited for.
+// is asked for first, and what the parameters say is looked up, since behind its words each look-up would be waited
+// for.
 template <typename Keys, typename Source>
 AKUNU_DEVICE void rope_head(Block b, const DecodeAttentionParams& p, Source&& source, u32 word, bool is_query,
                             const float* table, float* head) {
@@ -284,7 +285,8 @@ AKUNU_DEVICE void decode_group(Block b) {
                     if (is_value) {
                         copy_head<Keys>(b, p, source, word, to);
                     } else {
-                        rope_head<Keys>(b, p, source, word, is_query, b.buffer<float>(3) + u64(at.row) * p.rope_dim, to);
+                        rope_head<Keys>(b, p, source, word, is_query, b.buffer<float>(3) + u64(at.row) * p.rope_dim,
+                                        to);
                     }
                     if (is_query) {
                         Keys::settle(to);
@@ -318,16 +320,21 @@ AKUNU_DEVICE void decode_group(Block b) {
     if (waits) b.wait();
 }
 
+// Kinds that are compiled. Where there is one, commands have no other, and none is looked up.
+#define X(kind) +1
+constexpr u32 kDecodeKinds = 0 AKUNU_DECODE_KINDS;
+#undef X
+
 template <u32 kTypes>
 AKUNU_DEVICE_CALL void decode_attention(Block b) {
-    switch (decode_kind(kTypes, b.params<DecodeAttentionParams>().head_dim)) {
-#define X(kind)                                                                                                       \
-    case kind:                                                                                                        \
-        if constexpr ((kind) < kTileKinds || kTypes == kv_pair(kKvF16, kKvF16)) return decode_group<kTypes, kind>(b); \
-        return;
-        AKUNU_DECODE_KINDS
-#undef X
+#define X(kind)                                                                                               \
+    if constexpr ((kind) < kTileKinds || kTypes == kv_pair(kKvF16, kKvF16)) {                                 \
+        if (kDecodeKinds == 1 || decode_kind(kTypes, b.params<DecodeAttentionParams>().head_dim) == (kind)) { \
+            return decode_group<kTypes, kind>(b);                                                             \
+        }                                                                                                     \
     }
+    AKUNU_DECODE_KINDS
+#undef X
 }
 
 }  // namespace akunu::cuda

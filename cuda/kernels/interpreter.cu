@@ -57,8 +57,8 @@ constexpr u32 kGateUpReaders = 0 AKUNU_GATE_UP_READERS, kDownReaders = 0 AKUNU_D
 #undef X
 // Whether some command of experts has weights of this type.
 template <u32 kOp, u32 kReader>
-constexpr bool kUsesExperts =
-    kUses<kOp> && ((kOp == kOpExpertsGateUp ? kGateUpReaders : kDownReaders) >> kReader & 1) != 0;
+constexpr bool kUsesExperts = kUses<kOp> &&
+                              ((kOp == kOpExpertsGateUp ? kGateUpReaders : kDownReaders) >> kReader & 1) != 0;
 
 template <u32 kReader>
 AKUNU_DEVICE void run_weights(Block b) {
@@ -226,15 +226,18 @@ AKUNU_DEVICE void run_other(Block b) {
     }
 }
 
-AKUNU_DEVICE void run_decoding(Block b) {
-    switch (same_in_warp(b.command().kv)) {
-#define X(type)                                                                    \
-    case type:                                                                     \
-        if constexpr (kUses<kOpDecodeAttention>) return decode_attention<type>(b); \
-        return;
-        AKUNU_KV_TYPES
+// Types of the cache that are compiled. Where there is one, commands have no other, and none is looked up.
+#define X(type) +1
+constexpr u32 kCacheTypes = 0 AKUNU_KV_TYPES;
 #undef X
+
+AKUNU_DEVICE void run_decoding(Block b) {
+#define X(type)                                                                                          \
+    if constexpr (kUses<kOpDecodeAttention>) {                                                           \
+        if (kCacheTypes == 1 || any_of_warp(b.command().kv == (type))) return decode_attention<type>(b); \
     }
+    AKUNU_KV_TYPES
+#undef X
 }
 
 AKUNU_DEVICE void run_command(Block b, u32 way, u32 readers) {

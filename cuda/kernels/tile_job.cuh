@@ -34,7 +34,7 @@ struct alignas(16) TileJob {
     u64 y[3];       // F32 results of the matrices; of pairs the F32 and F16 ones, in the `formats` that are asked for
     u64 bias[3];    // 0: there is none
     u64* words[3];  // the same results, of pairs the F16 ones, with a number; null: nowhere
-    float eps, of_input;         // of the norm; one by the number of inputs
+    float eps, of_input;  // of the norm; one by the number of inputs
     u32 number;
     unsigned short adds, zeros;  // 1: to what is there; inputs that are none
     unsigned short activation, formats;
