@@ -243,6 +243,7 @@ AKUNU_DEVICE void run_decoding(Block b) {
 AKUNU_DEVICE void run_command(Block b, u32 way, u32 readers) {
     if (any_of_warp(way == kOneRow)) return run_row(b, readers);
     if (any_of_warp(way == kDecoding)) return run_decoding(b);
+    if (any_of_warp(way == kNoShare)) return b.wait();
     if (any_of_warp(way == kOtherWay)) return run_other(b);
     if (any_of_warp(way == kFewOfRing)) return run_few(b, readers);
     if constexpr (kUses<kOpMatmul> || kUses<kOpGateUp>) many_rows(b);

@@ -396,11 +396,6 @@ AKUNU_DEVICE float sum_of_warps(u32 partials, u32 i, u32 r) { return sums_of_war
 // A block's share of a job's tiles. The first job of a command stages the input for the second, too.
 template <u32 kReader>
 AKUNU_DEVICE void row_tiles(Block b, u32 second) {
-    // Words of earlier commands are for those who have something to do with them: others may come when they are gone.
-    if (any_of_warp(block_state().walk[b.slot].idle != 0)) {
-        if (!second) b.wait();
-        return;
-    }
     using T = Fragments<kReader>;
     static_assert(T::kParts == input_parts(kReader), "the host makes room for them");
     constexpr TileLayout kLayout = tile_layout(kReader);
