@@ -196,12 +196,6 @@ struct Turn {
     }
 };
 
-// Which weight the norm of a head of q or of k has, which are numbered through.
-template <typename Params>
-AKUNU_DEVICE u32 head_norm_at(const Params& p, u32 head) {
-    return p.qk_norm == kHeadNormLayer ? head : u32(head >= p.n_heads);
-}
-
 // A warp takes some heads of a row, whose elements are asked for at once; a lane has kOwn of a head's.
 template <u32 kTypes, u32 kOwn>
 AKUNU_DEVICE_CALL void prepare_heads_heads(Block b) {
@@ -211,6 +205,8 @@ AKUNU_DEVICE_CALL void prepare_heads_heads(Block b) {
     const u32 turned = p.n_heads + p.n_kv_heads, heads = turned + p.n_kv_heads, hd = p.head_dim;
     const u32 parts = (heads + kAtOnce - 1) / kAtOnce;
     float* mine = reinterpret_cast<float*>(b.shared()) + warp_id() * kAtOnce * kMaxHeadDim;
+    // Looked up once: behind each store to `mine` it would be looked up again. A LayerNorm has a weight for each head.
+    const bool normed = p.qk_norm != 0, centred = p.qk_norm == kHeadNormLayer;
     sync_block();
     for (u32 u = b.first() * kWarps + warp_id(); u < p.rows * parts; u += b.blocks() * kWarps) {
         const u32 r = u / parts, first = u % parts * kAtOnce, end = smaller(first + kAtOnce, heads);
@@ -230,9 +226,10 @@ AKUNU_DEVICE_CALL void prepare_heads_heads(Block b) {
         const Turn<kOwn / 2> turn(b.buffer<float>(3) + u64(r) * p.rope_dim, p.rope_dim);
         AKUNU_UNROLL
         for (u32 j = 0; j < kAtOnce; ++j) {
-            if (p.qk_norm && first + j < smaller(turned, end)) {
-                const float* weight = b.buffer<float>(5) + head_norm_at(p, first + j) * hd;
-                if (p.qk_norm == kHeadNormLayer) {
+            if (normed && first + j < smaller(turned, end)) {
+                const u32 h = first + j;
+                const float* weight = b.buffer<float>(5) + (centred ? h : u32(h >= p.n_heads)) * hd;
+                if (centred) {
                     float all = 0.0f;
                     AKUNU_UNROLL
                     for (u32 i = 0; i < kOwn; ++i) all += v[j][i];

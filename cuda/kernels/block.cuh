@@ -95,7 +95,6 @@ AKUNU_DEVICE bool comes_last(u32& ticket, u32 blocks) {
 
 // Activations as F16 saturate.
 AKUNU_DEVICE u16 to_half(float v) { return float_to_half(v > 65504.0f ? 65504.0f : v < -65504.0f ? -65504.0f : v); }
-AKUNU_DEVICE u32 to_halves(float a, float b) { return to_half(a) | u32(to_half(b)) << 16; }
 
 // An activation in the formats that are asked for.
 struct Output {
@@ -109,12 +108,12 @@ struct Output {
     // Two neighbours, from an even place on.
     AKUNU_DEVICE void store2(u64 i, float2 v) const {
         if (formats & kActF32) *reinterpret_cast<float2*>(f32 + i) = v;
-        if (formats & kActF16) *reinterpret_cast<u32*>(half + i) = to_halves(v.x, v.y);
+        if (formats & kActF16) *reinterpret_cast<u32*>(half + i) = pack_halves(v.x, v.y);
     }
     // Four neighbours, from a multiple of four on.
     AKUNU_DEVICE void store4(u64 i, const float4& v) const {
         if (formats & kActF32) *reinterpret_cast<float4*>(f32 + i) = v;
-        if (formats & kActF16) *reinterpret_cast<uint2*>(half + i) = {to_halves(v.x, v.y), to_halves(v.z, v.w)};
+        if (formats & kActF16) *reinterpret_cast<uint2*>(half + i) = {pack_halves(v.x, v.y), pack_halves(v.z, v.w)};
     }
 };
 

@@ -23,10 +23,12 @@ struct HeadPairs {
         const u32 of = pair(i);
         return of < turned ? uint2{of, of + apart} : uint2{2 * of, 2 * of + 1};
     }
-    // Words that the command before this one left, or floats behind its barrier.
-    AKUNU_DEVICE void load(Block b, const float* x, u32 word, u32 hd) {
-        const u64* words = b.taken();
+    // Words that the command before this one left, from `word` on, or floats behind its barrier, which are at source().
+    template <typename Source>
+    AKUNU_DEVICE void load(Block b, Source&& source, u32 word, u32 hd) {
+        const u64* const words = b.taken();
         if (any_of_warp(words == nullptr)) {
+            const float* const x = source();
             AKUNU_UNROLL
             for (u32 i = 0; i < kPairs; ++i) {
                 v[i] = pair(i) < hd / 2 ? float2{x[at(i).x], x[at(i).y]} : float2{0.0f, 0.0f};
@@ -34,14 +36,13 @@ struct HeadPairs {
             return;
         }
         const u32 number = b.taken_number();
-        words += word;
         wait_for_words([&] {
             bool all = true;
             AKUNU_UNROLL
             for (u32 i = 0; i < kPairs; ++i) {
                 v[i] = {0.0f, 0.0f};
                 if (pair(i) >= hd / 2) continue;
-                const u64 first = load_word(words + at(i).x), second = load_word(words + at(i).y);
+                const u64 first = load_word(words + (word + at(i).x)), second = load_word(words + (word + at(i).y));
                 v[i] = {bits_to_float(value_of(first)), bits_to_float(value_of(second))};
                 all &= number_of(first) == number && number_of(second) == number;
             }
@@ -60,23 +61,28 @@ struct HeadPairs {
 };
 
 // A head of q or k by a warp: normalised where the model does so, and turned by its position. What was there before it
-// is asked for first.
-template <typename Keys>
-AKUNU_DEVICE void rope_head(Block b, const DecodeAttentionParams& p, const float* x, u32 word, const float* norm,
+// is asked for first, and what the parameters say is looked up, since behind its words each look-up would be waited
+// for.
+template <typename Keys, typename Source>
+AKUNU_DEVICE void rope_head(Block b, const DecodeAttentionParams& p, Source&& source, u32 word, bool is_query,
                             const float* table, float* head) {
     constexpr u32 kPairs = Keys::kMaxDim / 64;
     const u32 hd = Keys::head_dim(p);
+    const bool normed = p.qk_norm != 0, centred = p.qk_norm == kHeadNormLayer;
+    const float eps = p.eps;
+    const float* const norms = b.buffer<float>(5);
+    const u32 norm = centred ? word : is_query ? 0 : hd;
     HeadPairs<kPairs> pairs(p.style, p.rope_dim);
     float2 weight[kPairs];
     float sum = 0.0f;
     AKUNU_UNROLL
     for (u32 i = 0; i < kPairs; ++i) {
         weight[i] = {1.0f, 1.0f};
-        if (p.qk_norm && pairs.pair(i) < hd / 2) weight[i] = {norm[pairs.at(i).x], norm[pairs.at(i).y]};
+        if (normed && pairs.pair(i) < hd / 2) weight[i] = {norms[norm + pairs.at(i).x], norms[norm + pairs.at(i).y]};
     }
     const Turn<kPairs> turn(table, p.rope_dim);
-    pairs.load(b, x, word, hd);
-    if (p.qk_norm == kHeadNormLayer) {
+    pairs.load(b, source, word, hd);
+    if (centred) {
         float all = 0.0f;
         AKUNU_UNROLL
         for (u32 i = 0; i < kPairs; ++i) all += pairs.v[i].x + pairs.v[i].y;
@@ -88,7 +94,7 @@ AKUNU_DEVICE void rope_head(Block b, const DecodeAttentionParams& p, const float
     }
     AKUNU_UNROLL
     for (u32 i = 0; i < kPairs; ++i) sum += pairs.v[i].x * pairs.v[i].x + pairs.v[i].y * pairs.v[i].y;
-    const float scale = p.qk_norm ? inverse_root(reduce_warp(sum, Add()) * reciprocal(float(hd)) + p.eps) : 1.0f;
+    const float scale = normed ? inverse_root(reduce_warp(sum, Add()) * reciprocal(float(hd)) + eps) : 1.0f;
     AKUNU_UNROLL
     for (u32 i = 0; i < kPairs; ++i) {
         pairs.v[i] = turn.turned(i, {pairs.v[i].x * scale * weight[i].x, pairs.v[i].y * scale * weight[i].y});
@@ -97,10 +103,10 @@ AKUNU_DEVICE void rope_head(Block b, const DecodeAttentionParams& p, const float
 }
 
 // A head of v.
-template <typename Keys>
-AKUNU_DEVICE void copy_head(Block b, const DecodeAttentionParams& p, const float* x, u32 word, float* head) {
+template <typename Keys, typename Source>
+AKUNU_DEVICE void copy_head(Block b, const DecodeAttentionParams& p, Source&& source, u32 word, float* head) {
     HeadPairs<Keys::kMaxDim / 64> pairs(kRopeInterleaved, 0);
-    pairs.load(b, x, word, Keys::head_dim(p));
+    pairs.load(b, source, word, Keys::head_dim(p));
     pairs.store(head, Keys::head_dim(p));
 }
 
@@ -126,7 +132,7 @@ struct DecodeOutput {
     u64* words;
     u32 number;
     AKUNU_DEVICE void store2(u64 i, float2 v) const {
-        if (words) leave_word(words + i / 2, to_halves(v.x, v.y), number);
+        if (words) leave_word(words + i / 2, pack_halves(v.x, v.y), number);
         out.store2(i, v);
     }
 };
@@ -268,17 +274,19 @@ AKUNU_DEVICE void decode_group(Block b) {
                     const bool is_value = job > at.end_head;
                     u8* const page = range.keys.cache + at.page * range.keys.page_bytes;  // of keys and of values
                     float* to = is_query ? m.q + job * padded : m.fresh + (is_value ? padded : 0);
-                    const float* x = is_query ? b.buffer<float>(0) + (u64(part) * group + job) * hd
-                                              : b.buffer<float>(is_value ? 2 : 1) + u64(kv) * hd;
+                    const auto source = [&]() -> const float* {
+                        return is_query ? b.buffer<float>(0) + (u64(part) * group + job) * hd
+                                        : b.buffer<float>(is_value ? 2 : 1) + u64(kv) * hd;
+                    };
                     // Of one row the words of q, k and v lie one behind the other.
                     const u32 word =
                         (is_query ? at.part * group + job : p.n_heads + (is_value ? p.n_kv_heads : 0) + at.kv) * hd;
                     for (u32 d = hd + lane_id(); d < padded; d += 32) to[d] = 0.0f;
                     if (is_value) {
-                        copy_head<Keys>(b, p, x, word, to);
+                        copy_head<Keys>(b, p, source, word, to);
                     } else {
-                        rope_head<Keys>(b, p, x, word, b.buffer<float>(5) + head_norm_at(p, word / hd) * hd,
-                                        b.buffer<float>(3) + u64(at.row) * p.rope_dim, to);
+                        rope_head<Keys>(b, p, source, word, is_query, b.buffer<float>(3) + u64(at.row) * p.rope_dim,
+                                        to);
                     }
                     if (is_query) {
                         Keys::settle(to);
@@ -293,10 +301,11 @@ AKUNU_DEVICE void decode_group(Block b) {
             if (team.warp < met) keys.attend(p, m, head, heads);
             const Partials parts = partials();
             const DecodeOutput to = out();
+            const float* const sinks = b.buffer<float>(11);
             join_warps(m, team, hd, head, heads, met, at.own, [&](u32 h, u32 d, const Joined& all) {
                 const u32 of = part * group + head + h;
                 if (at.splits == 1) {
-                    return to.store2(u64(of) * hd + d, all.result(b.buffer<float>(11), at.part * group + head + h));
+                    return to.store2(u64(of) * hd + d, all.result(sinks, at.part * group + head + h));
                 }
                 *reinterpret_cast<float2*>(parts.value(of, at.split) + d) = all.value;
                 if (d == 0) parts.stats(of, at.split) = {all.top, all.sum};
@@ -311,16 +320,21 @@ AKUNU_DEVICE void decode_group(Block b) {
     if (waits) b.wait();
 }
 
+// Kinds that are compiled. Where there is one, commands have no other, and none is looked up.
+#define X(kind) +1
+constexpr u32 kDecodeKinds = 0 AKUNU_DECODE_KINDS;
+#undef X
+
 template <u32 kTypes>
 AKUNU_DEVICE_CALL void decode_attention(Block b) {
-    switch (decode_kind(kTypes, b.params<DecodeAttentionParams>().head_dim)) {
-#define X(kind)                                                                                                       \
-    case kind:                                                                                                        \
-        if constexpr ((kind) < kTileKinds || kTypes == kv_pair(kKvF16, kKvF16)) return decode_group<kTypes, kind>(b); \
-        return;
-        AKUNU_DECODE_KINDS
-#undef X
+#define X(kind)                                                                                               \
+    if constexpr ((kind) < kTileKinds || kTypes == kv_pair(kKvF16, kKvF16)) {                                 \
+        if (kDecodeKinds == 1 || decode_kind(kTypes, b.params<DecodeAttentionParams>().head_dim) == (kind)) { \
+            return decode_group<kTypes, kind>(b);                                                             \
+        }                                                                                                     \
     }
+    AKUNU_DECODE_KINDS
+#undef X
 }
 
 }  // namespace akunu::cuda

@@ -226,20 +226,24 @@ AKUNU_DEVICE void run_other(Block b) {
     }
 }
 
-AKUNU_DEVICE void run_decoding(Block b) {
-    switch (same_in_warp(b.command().kv)) {
-#define X(type)                                                                    \
-    case type:                                                                     \
-        if constexpr (kUses<kOpDecodeAttention>) return decode_attention<type>(b); \
-        return;
-        AKUNU_KV_TYPES
+// Types of the cache that are compiled. Where there is one, commands have no other, and none is looked up.
+#define X(type) +1
+constexpr u32 kCacheTypes = 0 AKUNU_KV_TYPES;
 #undef X
+
+AKUNU_DEVICE void run_decoding(Block b) {
+#define X(type)                                                                                          \
+    if constexpr (kUses<kOpDecodeAttention>) {                                                           \
+        if (kCacheTypes == 1 || any_of_warp(b.command().kv == (type))) return decode_attention<type>(b); \
     }
+    AKUNU_KV_TYPES
+#undef X
 }
 
 AKUNU_DEVICE void run_command(Block b, u32 way, u32 readers) {
     if (any_of_warp(way == kOneRow)) return run_row(b, readers);
     if (any_of_warp(way == kDecoding)) return run_decoding(b);
+    if (any_of_warp(way == kNoShare)) return b.wait();
     if (any_of_warp(way == kOtherWay)) return run_other(b);
     if (any_of_warp(way == kFewOfRing)) return run_few(b, readers);
     if constexpr (kUses<kOpMatmul> || kUses<kOpGateUp>) many_rows(b);

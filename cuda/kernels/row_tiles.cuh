@@ -94,9 +94,12 @@ struct RowInputs {
         }
         return all;
     }
-    AKUNU_DEVICE void values(float (&v)[4], float& squares) const {
+    AKUNU_DEVICE float squares() const {
+        if constexpr (kNormed) return x.x * x.x + x.y * x.y + x.z * x.z + x.w * x.w;
+        return 0.0f;
+    }
+    AKUNU_DEVICE void values(float (&v)[4]) const {
         if constexpr (kNormed) {
-            squares += x.x * x.x + x.y * x.y + x.z * x.z + x.w * x.w;
             v[0] = x.x * weight.x;
             v[1] = x.y * weight.y;
             v[2] = x.z * weight.z;
@@ -174,7 +177,7 @@ AKUNU_DEVICE void stage_inputs(Block b, const RowLength& row, u32 k, const TileM
         u32 top[kNow];
         AKUNU_UNROLL
         for (u32 n = 0; n < kNow; ++n) {
-            inputs[n]->values(x[n], squares);
+            inputs[n]->values(x[n]);
             // A warp has a step's inputs. By bits, of which NaN's are the largest.
             top[n] = 0;
             AKUNU_UNROLL
@@ -193,7 +196,6 @@ AKUNU_DEVICE void stage_inputs(Block b, const RowLength& row, u32 k, const TileM
     if (const u64* words = b.taken(); any_of_warp(words != nullptr)) {
         constexpr u32 kAtOnce = kNormed ? 2 : 4;
         const u32 number = b.taken_number();
-        const bool padded = any_of_warp(row.inputs != k);  // known before the wait
         for (u32 base = thread * kEach; base < k; base += kApart * kAtOnce) {
             RowInputs<kNormed> inputs[kAtOnce];
             AKUNU_UNROLL
@@ -204,14 +206,14 @@ AKUNU_DEVICE void stage_inputs(Block b, const RowLength& row, u32 k, const TileM
                 bool all = true;
                 AKUNU_UNROLL
                 for (u32 j = 0; j < kAtOnce; ++j) {
-                    // Behind the row's end the last ones again, which are put nowhere.
+                    // Behind the row's end the last ones again, which count for nothing: the weights there are 0.
                     all &= inputs[j].poll(words, smaller(base + j * kApart, row.inputs - kEach), number);
                 }
                 return all;
             });
             AKUNU_UNROLL
             for (u32 j = 0; j < kAtOnce; ++j) {
-                if (padded && base + j * kApart >= row.inputs) inputs[j] = {};
+                squares += base + j * kApart < row.inputs ? inputs[j].squares() : 0.0f;
             }
             AKUNU_UNROLL
             for (u32 j = 0; j < kAtOnce; j += 2) {
@@ -238,6 +240,8 @@ AKUNU_DEVICE void stage_inputs(Block b, const RowLength& row, u32 k, const TileM
                 inputs[j].load(from, i, kRows ? at < k && at % row.padded < row.inputs : at < row.inputs);
             }
             AKUNU_UNROLL
+            for (u32 j = 0; j < kAtOnce; ++j) squares += inputs[j].squares();
+            AKUNU_UNROLL
             for (u32 j = 0; j < kAtOnce; j += 2) {
                 if (base + j * kApart >= k) break;
                 stage(base + j * kApart, inputs[j], inputs[j + 1]);
@@ -260,7 +264,7 @@ AKUNU_DEVICE float tile_norm(const TileJob& job, const TileMemory& m) {
         const float4 s = shared_at<float4>(m.squares + i * 4);
         sum += (s.x + s.y) + (s.z + s.w);
     }
-    return inverse_root(sum * reciprocal(float(job.inputs())) + job.eps);
+    return inverse_root(sum * job.of_input + job.eps);
 }
 
 AKUNU_DEVICE float soft_capped(float v, float cap) { return cap > 0.0f ? soft_cap(v, cap) : v; }
@@ -305,7 +309,7 @@ struct TileOutput {
     }
     // All lanes of a warp store the results, words first, since other blocks wait for them.
     AKUNU_DEVICE void store(const TileJob& job, float v) const {
-        const u32 halves = to_halves(v, shuffle_xor(v, 1));
+        const u32 halves = pack_halves(v, shuffle_xor(v, 1));
         if (word) leave_word(word, pairs ? halves : float_to_bits(v), number);
         if (!there) return;
         if (pairs) {
@@ -360,6 +364,7 @@ struct TileStep {
 // A warp's sums of its steps of some tiles, from the i-th on.
 template <u32 kTiles>
 AKUNU_DEVICE void store_sums(u32 partials, u32 i, u32 warp, u32 lane, float (&sums)[kTiles][2]) {
+    u32 to = partials + ((i * kWarps + warp) * kTileRows + lane / 4) * 4;
     AKUNU_UNROLL
     for (auto& sum : sums) {
         AKUNU_UNROLL
@@ -370,28 +375,27 @@ AKUNU_DEVICE void store_sums(u32 partials, u32 i, u32 warp, u32 lane, float (&su
         AKUNU_UNROLL
         for (u32 half = 0; half < 2; ++half) {
             sum[half] += shuffle_xor(sum[half], 2);
-            const u32 to = (i * kWarps + warp) * kTileRows + 8 * half + lane / 4;
-            if (lane % 4 == 0) shared_at<float>(partials + to * 4) = sum[half];
+            if (lane % 4 == 0) shared_at<float>(to + half * 32) = sum[half];
         }
-        ++i;
+        to += kWarps * kTileRows * 4;
     }
 }
-// All warps' sums of row r of the i-th tile.
-AKUNU_DEVICE float sum_of_warps(u32 partials, u32 i, u32 r) {
-    float sum = 0.0f;
+// All warps' sums of row r of the i-th tile, and of a pair those of the tile behind it.
+AKUNU_DEVICE float2 sums_of_warps(u32 partials, u32 i, u32 r, u32 pair) {
+    const u32 of = partials + (i * kWarps * kTileRows + r) * 4;
+    float2 sum = {0.0f, 0.0f};
     AKUNU_UNROLL
-    for (u32 w = 0; w < kWarps; ++w) sum += shared_at<float>(partials + ((i * kWarps + w) * kTileRows + r) * 4);
+    for (u32 w = 0; w < kWarps; ++w) {
+        sum.x += shared_at<float>(of + w * kTileRows * 4);
+        if (pair) sum.y += shared_at<float>(of + (kWarps + w) * kTileRows * 4);
+    }
     return sum;
 }
+AKUNU_DEVICE float sum_of_warps(u32 partials, u32 i, u32 r) { return sums_of_warps(partials, i, r, 0).x; }
 
 // A block's share of a job's tiles. The first job of a command stages the input for the second, too.
 template <u32 kReader>
 AKUNU_DEVICE void row_tiles(Block b, u32 second) {
-    // Words of earlier commands are for those who have something to do with them: others may come when they are gone.
-    if (any_of_warp(block_state().walk[b.slot].idle != 0)) {
-        if (!second) b.wait();
-        return;
-    }
     using T = Fragments<kReader>;
     static_assert(T::kParts == input_parts(kReader), "the host makes room for them");
     constexpr TileLayout kLayout = tile_layout(kReader);
@@ -469,12 +473,10 @@ AKUNU_DEVICE void row_tiles(Block b, u32 second) {
             out.load_base(job);
         }
         sync_block();
-        float v = 0.0f, up = 0.0f;
+        float v = 0.0f;
         if (out.there) {
-            const float scale = tile_norm(job, m);
-            v = sum_of_warps(partials, mine << pairs, r);
-            if (pairs) up = sum_of_warps(partials, (mine << pairs) + 1, r);
-            v = out.value(job, scale, v, up);
+            const float2 sums = sums_of_warps(partials, mine << pairs, r, pairs);
+            v = out.value(job, tile_norm(job, m), sums.x, sums.y);
         }
 #if AKUNU_CARDS > 1
         if (any_of_warp(job.sum != 0)) v = sum_of_cards(job.sum, out.row, v, out.number, out.there);

@@ -14,6 +14,8 @@ AKUNU_DEVICE_CALL void embed(Block b) {
     const Row* rows = b.buffer<Row>(3);
     const Weights w = weights_of(b.command().weights[0], p.dim);
     const u32 groups = (p.dim + 31) / 32, parts = (groups + kThreads - 1) / kThreads;
+    const bool adds = p.accumulate != 0;  // looked up once: behind each store it would be looked up again
+    const float scale = p.scale;
     for (u32 u = b.first(); u < p.rows * parts; u += b.blocks()) {
         const u32 r = u / parts, group = u % parts * kThreads + thread_id();
         const Row row = rows[r];
@@ -23,20 +25,20 @@ AKUNU_DEVICE_CALL void embed(Block b) {
         Group g;
         F::load(w, id, group, g);
         float* out = hidden + u64(r) * p.dim + group * 32;
-        const auto value = [&](int i) {
-            const float v = mul_rn(value_of<F>(g, i), p.scale);
-            return p.accumulate ? out[i] + v : v;
-        };
+        const auto value = [&](int i) { return mul_rn(value_of<F>(g, i), scale); };
         if (p.dim % 32 == 0) {
             AKUNU_UNROLL
             for (int i = 0; i < 32; i += 4) {
-                *reinterpret_cast<float4*>(out + i) = float4{value(i), value(i + 1), value(i + 2), value(i + 3)};
+                float4& to = *reinterpret_cast<float4*>(out + i);
+                float4 v = {value(i), value(i + 1), value(i + 2), value(i + 3)};
+                if (adds) v = {to.x + v.x, to.y + v.y, to.z + v.z, to.w + v.w};
+                to = v;
             }
             continue;
         }
         AKUNU_UNROLL
         for (int i = 0; i < 32; ++i) {
-            if (group * 32 + i < p.dim) out[i] = value(i);
+            if (group * 32 + i < p.dim) out[i] = adds ? out[i] + value(i) : value(i);
         }
     }
 }

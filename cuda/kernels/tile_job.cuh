@@ -25,19 +25,19 @@ AKUNU_DEVICE Share share_of(u32 tiles, u32 pairs, u32 k) {
 
 // The tiles of up to three matrices, one behind the other. Pairs: those of two in turn.
 struct alignas(16) TileJob {
-    u32 k, begin, end;            // inputs of a row, with the zeros behind them; the block's tiles
-    unsigned short pairs, zeros;  // 1: each counts for two
-    u32 rows[3];                  // of the matrices, of a pair of one
-    u32 normed;                   // 1: the inputs are F32 that are to be normalised
-    float factor[3];              // of the matrices' weights
-    float eps;                    // of the norm
+    u32 k, begin, end;  // inputs of a row, with the zeros behind them; the block's tiles
+    u32 pairs;          // 1: each counts for two
+    u32 rows[3];        // of the matrices, of a pair of one
+    u32 normed;         // 1: the inputs are F32 that are to be normalised
+    float factor[3];    // of the matrices' weights
+    float cap;
     u64 y[3];       // F32 results of the matrices; of pairs the F32 and F16 ones, in the `formats` that are asked for
     u64 bias[3];    // 0: there is none
     u64* words[3];  // the same results, of pairs the F16 ones, with a number; null: nowhere
+    float eps, of_input;  // of the norm; one by the number of inputs
     u32 number;
-    u32 adds;  // 1: to what is there
-    u32 activation, formats;
-    float cap;
+    unsigned short adds, zeros;  // 1: to what is there; inputs that are none
+    unsigned short activation, formats;
 #if AKUNU_CARDS > 1
     u32 sum;  // of all cards, counted from 1; 0: the results are the card's own
 #endif
@@ -62,8 +62,8 @@ AKUNU_DEVICE TileJob tile_job(const Command& c, u32 stream, u64* words, u32 numb
         job.rows[0] = n;
         job.y[0] = c.buffers[out];
         job.y[1] = c.buffers[out + 1];
-        job.activation = activation;
-        job.formats = formats;
+        job.activation = static_cast<unsigned short>(activation);
+        job.formats = static_cast<unsigned short>(formats);
     };
     switch (c.op) {
         case kOpMatmul: {
@@ -72,7 +72,7 @@ AKUNU_DEVICE TileJob tile_job(const Command& c, u32 stream, u64* words, u32 numb
             job.rows[0] = p.n;
             job.y[0] = c.buffers[2];
             if (p.has_bias) job.bias[0] = c.buffers[3];
-            job.adds = p.accumulate;
+            job.adds = p.accumulate != 0;
             job.cap = p.softcap;
             break;
         }
@@ -110,6 +110,7 @@ AKUNU_DEVICE TileJob tile_job(const Command& c, u32 stream, u64* words, u32 numb
     for (u32 i = 0; i < 3; ++i) {
         job.factor[i] = first + i < 3 && c.weights[first + i].codes ? tile_factor(c.weights[first + i]) : 1.0f;
     }
+    job.of_input = reciprocal(float(job.k));
     const u32 padded = padded_inputs(job.k);
     job.zeros = static_cast<unsigned short>(padded - job.k);
     job.k = padded;

@@ -71,9 +71,10 @@ constexpr u32 kPassedBarrier = 8;  // see GridBarrier
 AKUNU_DEVICE void sync_slot() { sync_some<10>(kThreads + 32); }
 AKUNU_DEVICE void sync_stage() { sync_some<11>(kThreads + kLoaders); }
 
-// Other commands; rows of weights that come through the ring, one or a few; those whose tiles are brought; and
-// attention in decoding, which is found at once since a layer's time is that of few of its instructions.
-enum Way : u32 { kOtherWay, kOneRow, kFewOfRing, kManyRows, kDecoding };
+// Other commands; one row times weights that come through the ring, or the same where the block has no share of it; a
+// few such rows; those whose tiles are brought; and attention in decoding. One row and attention are found at once,
+// since a layer's time is that of few of its instructions.
+enum Way : u32 { kOtherWay, kOneRow, kNoShare, kFewOfRing, kManyRows, kDecoding };
 
 // A place in the chain: a command of a segment, in a step, of which so many commands ran before.
 struct ChainPlace {
@@ -88,7 +89,6 @@ struct alignas(16) Walk {
     u32 first;    // of the command's units a block takes first, first + blocks, ...
     u32 turn;     // where the next command's units begin, so that blocks of a stage follow one another
     u32 last;     // 1: ends its step
-    u32 idle;     // 1: of what comes through the ring the block has no share
     u32 number;   // counted over the commands of all launches
 #if AKUNU_CARDS > 1
     u32 sums;  // that cards have made in the launch, the command's own too
@@ -270,15 +270,17 @@ AKUNU_DEVICE void enter(const Launch& launch, u32 slot) {
               : c.op == kOpDecodeAttention ? kDecoding
                                            : kOtherWay;
     now.last = ends_step(launch, now.at);
-    now.idle = 1;
+    u32 idle = 1;
     for (u32 i = 0; i < c.streams && now.readers != 0; ++i) {
         TileJob& job = block_state().job[slot][i];
         job = tile_job(c, i, now.left, now.number);
 #if AKUNU_CARDS > 1
         job.sum = c.reduces ? now.sums : 0;
 #endif
-        now.idle &= job.begin == job.end;
+        idle &= job.begin == job.end;
     }
+    // Words of earlier commands are for those who have something to do with them: others may come when they are gone.
+    if (now.way == kOneRow && idle) now.way = kNoShare;
 }
 
 // By the warp that prepares, while the command before it runs: a command comes to shared memory, its patches are

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from .kernel_cases import Run, check
+from .test_decode import equal
 
 #: Inputs: more than a unit and no whole units; fewer and more steps than a block has warps, and parts of 64.
 WIDTHS = (160, 288, 704, 1856)
@@ -26,3 +27,11 @@ def test_matmuls(run: Run, dtype: str, k: int) -> None:
         f"'embed', dtype='{dtype}', rows=3, dim={k}, vocab=37, prepared=False",
         blocks=3,
     )
+
+
+@pytest.mark.parametrize("dtype", ["q4_0", "q8_0", "mxfp4"])
+@pytest.mark.parametrize("dim", [160, 288])
+def test_tokens_of_a_row_are_the_cpus(run: Run, dtype: str, dim: int) -> None:
+    """Commands take the words of the one before: those behind a row's end are the last ones again."""
+    done = run(equal(keys=9, dim=dim, head_dim=32, kv="f16", weights=dtype))
+    assert done.stdout == "equal\n", done.stderr or done.stdout
