@@ -15,6 +15,9 @@ VENV ?= .venv
 # How the tests run the Metal backend: emulated where clang >= 16 is (CI must have it), really on a Mac.
 METAL ?= $(shell if [ "$$(uname)" = Darwin ]; then echo AUTO; elif [ -n "$$CI" ] || \
 	$(PYTHON) tests/metal_emulator/compiler.py clang >/dev/null 2>&1; then echo EMULATED; else echo OFF; fi)
+# Kernels of the instruction sets that this machine has: no test runs others, but Clang reads all of them
+# (tests/kernels/test_warnings.py). A wheel has all, and so has CI, whose long tests look into their objects.
+ISAS ?= $(if $(CI),,native)
 BIN := $(VENV)/bin
 SOURCES := pyproject.toml CMakeLists.txt $(shell find cpp cuda metal python -type f -not -name '*.so' -not -path '*/__pycache__/*' 2>/dev/null)
 CPP := $(shell find cpp cuda tests metal -path metal/include -prune -o \( -name '*.cpp' -o -name '*.h' -o -name '*.cuh' -o -name '*.cu' -o -name '*.inl' -o -name '*.mm' \) -print 2>/dev/null)
@@ -98,7 +101,7 @@ $(VENV)/.installed-dev: $(BIN)/python $(SOURCES)
 
 $(VENV)/.module: $(SOURCES)
 	$(PIP_BUILD) install --no-deps $(CHECKED) \
-		--config-settings=cmake.define.AKUNU_METAL=$(METAL) .
+		--config-settings=cmake.define.AKUNU_METAL=$(METAL) --config-settings=cmake.define.AKUNU_ISAS=$(ISAS) .
 	touch $@
 
 $(VENV)/.dependencies: pyproject.toml
