@@ -9,6 +9,8 @@ import pytest
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
+#: Cases that differ little from those that `make test` runs.
+SLOW = [pytest.mark.long, pytest.mark.in_turn]
 #: GPUs take turns on a few cores: one may wait for the other for long.
 TWO = {"EMULATOR_GPUS": "2", "AKUNU_CUDA_TIMEOUT_MS": "120000"}
 
@@ -63,15 +65,20 @@ def code(**values: object) -> str:
 @pytest.mark.parametrize(
     "values",
     [
-        {},
-        {"group": 2},
-        {"dim": 256, "weights": "q4_0"},
         {"dim": 256, "group": 2, "weights": "q8_0"},
-        pytest.param({"dim": 512, "head_dim": 64, "group": 2, "weights": "q4_k"}, marks=pytest.mark.long),
-        {"dim": 256, "weights": "f16", "vocab": 61},  # both have all of the output
-        {"dim": 256, "weights": "q4_k"},  # columns within a block: F16
         {"dim": 96, "head_dim": 32},  # three heads, which are both GPUs'
-        {"dim": 160, "head_dim": 40, "group": 2, "weights": "f16"},
+        *(
+            pytest.param(values, marks=SLOW)
+            for values in (
+                {},
+                {"group": 2},
+                {"dim": 256, "weights": "q4_0"},
+                {"dim": 512, "head_dim": 64, "group": 2, "weights": "q4_k"},
+                {"dim": 256, "weights": "f16", "vocab": 61},  # both have all of the output
+                {"dim": 256, "weights": "q4_k"},  # columns within a block: F16
+                {"dim": 160, "head_dim": 40, "group": 2, "weights": "f16"},
+            )
+        ),
     ],
     ids=str,
 )
@@ -80,6 +87,7 @@ def test_tokens_of_two_gpus_are_those_of_one(run_cards: Run, values: dict[str, o
     assert done.stdout == "equal\n", done.stderr or done.stdout
 
 
+@pytest.mark.long
 def test_tokens_of_four_gpus_are_those_of_one(run_cards: Run) -> None:
     done = run_cards(
         code(device="cuda:3,1,0,2", dim=256, weights="q8_0", vocab=64), **TWO | {"EMULATOR_GPUS": "4"}
@@ -204,7 +212,7 @@ print("equal")
 """
 
 
-@pytest.mark.parametrize("weights", ["f32", "q8_0"])
+@pytest.mark.parametrize("weights", [pytest.param("f32", marks=SLOW), "q8_0"])
 def test_sequences_of_a_step_are_those_of_one_gpu(run_cards: Run, weights: str) -> None:
     done = run_cards(BATCH.replace("{weights}", weights), **TWO)
     assert done.stdout == "equal\n", done.stderr or done.stdout
@@ -228,6 +236,7 @@ except akunu.DeviceError as error:
 """
 
 
+@pytest.mark.long
 def test_a_model_larger_than_one_gpus_memory_runs_on_two(run_cards: Run) -> None:
     """Each of two GPUs with 64 MB holds half of 84 MB; one GPU with more memory makes the same tokens."""
 

@@ -48,6 +48,7 @@ def test_a_failure_of_the_driver_says_what_failed(
     assert f"DeviceError: {message}" in done.stderr or message in done.stderr.splitlines()[-1]
 
 
+@pytest.mark.long
 def test_the_emulator_refuses_a_weight_type_that_it_was_built_without(run_small: Run) -> None:
     """When its kernels are loaded, compiled now or from the cache: others would wait for it for ever."""
     code = """
