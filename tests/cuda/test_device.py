@@ -49,6 +49,7 @@ def test_a_failure_of_the_driver_says_what_failed(
 
 
 @pytest.mark.long
+@pytest.mark.in_turn("small")
 def test_the_emulator_refuses_a_weight_type_that_it_was_built_without(run_small: Run) -> None:
     """When its kernels are loaded, compiled now or from the cache: others would wait for it for ever."""
     code = """

@@ -74,6 +74,7 @@ def test_more_choices_than_are_sorted_at_a_time(run: Run) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.in_turn("small")
 def test_products_without_warpgroups(run_small: Run) -> None:
     shape = "dtype='q4_k', rows=33, experts=4, chosen=3, n=75, k=256"
     check(run_small, f"'experts_gate_up', {shape}", f"'experts_down', {shape}")

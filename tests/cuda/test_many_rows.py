@@ -67,11 +67,13 @@ def test_the_last_block_of_a_tile_adds_its_parts(run: Run, blocks: int, cases: l
 
 
 @pytest.mark.long
+@pytest.mark.in_turn("small")
 def test_parts_are_the_same_without_products_of_warpgroups(run_small: Run) -> None:
     check(run_small, "'matmul', dtype='q4_0', rows=129, n=64, k=1280, accumulate=True", blocks=4)
 
 
 @pytest.mark.long
+@pytest.mark.in_turn("small")
 def test_a_tile_is_the_same_without_products_of_warpgroups(run_small: Run) -> None:
     check(
         run_small,
@@ -103,5 +105,6 @@ def test_more_rows_than_runs_are_found_of_at_once(run: Run) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.in_turn
 def test_a_model_is_the_same_in_parts_and_row_by_row(passes: Callable[..., None]) -> None:
     passes("models/test_engine.py", "phases_agree_to_the_bit[gemma3-q8_0]")

@@ -31,7 +31,7 @@ BUILDS = [
     ("c++", "avx2"),
     pytest.param("c++", "avx512", marks=pytest.mark.long),
     pytest.param("c++", TILES, marks=pytest.mark.long),
-    pytest.param("clang++", "avx2", marks=pytest.mark.long),
+    pytest.param("clang++", "avx2", marks=[pytest.mark.long, pytest.mark.in_turn]),
 ]
 
 
