@@ -111,6 +111,7 @@ def test_machine_code_of_several_gpus(nvrtc: ctypes.CDLL) -> None:
     assert log_of(nvrtc, "sm_90a", ops, ["F32", "Q4_0"], cards=2) == ""
 
 
+SLOW = [pytest.mark.long, pytest.mark.in_turn]
 RACE_OPS = ["Embed", "Matmul", "NormQkv", "NormGateUp", "GateUp", "Attention", "DecodeAttention", "Accept"]
 
 
@@ -123,7 +124,7 @@ def test_machine_code_for_racecheck(nvrtc: ctypes.CDLL, target: str) -> None:
 
 @pytest.mark.parametrize(
     ("ops", "readers"),
-    [(["Quantize"], []), pytest.param(RACE_OPS, ["F16", "Q4_0"], marks=[pytest.mark.long, pytest.mark.in_turn])],
+    [(["Quantize"], []), pytest.param(RACE_OPS, ["F16", "Q4_0"], marks=SLOW)],
     ids=["ring", "tiles"],
 )
 def test_racecheck_meets_nothing_that_it_does_not_follow(

@@ -25,8 +25,8 @@ pytestmark = [
     ),
 ]
 
-# As released; what a compiler inlines differs, so both that build wheels are asked. The package of `make test`
-# has no objects of sets that the machine lacks.
+# As released; what a compiler inlines differs, so both that build wheels are asked. The package of `make
+# test` has no objects of sets that the machine lacks.
 BUILDS = [
     ("c++", "avx2"),
     pytest.param("c++", "avx512", marks=pytest.mark.long),
