@@ -18,29 +18,29 @@ CODE = """
 import numpy as np
 from sampling import engines
 
-ids = (np.arange(40) * 7 % {vocab}).astype(np.uint32)
-options = dict(layers=2, context=96, kv_dtype="f16", chunk=24)
+ids = (np.arange(26) * 7 % {vocab}).astype(np.uint32)
+options = dict(layers=2, context=96, kv_dtype="f16", chunk=16)
 options |= dict(head_dim={head_dim}, group={group}, weights="{weights}")
 
-def made(device, **sampled):
+def made(device):
     engines.DEVICE = device
     engine = engines.synthetic({vocab}, {dim}, **options)
-    logits = engine.logits(ids)
-    engine.begin(ids, end_ids=(), **sampled)
-    while engine.prefill()[0]:
-        pass
-    found = [*engine.decode(6).ids, *engine.decode(6).ids]
+    logits, found = engine.logits(ids), []
+    for sampled in (dict(temperature=0.0), dict(temperature=0.8, seed=3)):
+        engine.begin(ids, end_ids=(), reuse=False, **sampled)
+        while engine.prefill()[0]:
+            pass
+        found.append([*engine.decode(4).ids, *engine.decode(4).ids])
     engine.close()
     return logits, found
 
-for sampled in (dict(temperature=0.0), dict(temperature=0.8, seed=3)):
-    one, of_one = made("cuda", **sampled)
-    two, of_two = made("{device}", **sampled)
-    again = made("{device}", **sampled)
-    error = ((one - two) ** 2).mean() / one.var()
-    assert error < {most}, error
-    assert of_one == of_two, (of_one, of_two)
-    assert (two == again[0]).all() and of_two == again[1]
+one, of_one = made("cuda")
+two, of_two = made("{device}")
+again = made("{device}")
+error = ((one - two) ** 2).mean() / one.var()
+assert error < {most}, error
+assert of_one == of_two, (of_one, of_two)
+assert (two == again[0]).all() and of_two == again[1]
 print("equal")
 """
 
@@ -148,11 +148,11 @@ def test_a_cancelled_chain_ends_on_both(run_cards: Run) -> None:
     code = """
 import akunu
 with akunu.load("ember", device="cuda:0,1", progress=False) as model:
-    whole = model.generate("Once upon a time", max_tokens=12, temperature=0).ids
-    stream = model.stream("Once upon a time", max_tokens=12, temperature=0)
+    whole = model.generate("Once upon a time", max_tokens=7, temperature=0).ids
+    stream = model.stream("Once upon a time", max_tokens=7, temperature=0)
     next(stream)
     stream.close()
-    print(model.generate("Once upon a time", max_tokens=12, temperature=0).ids == whole)
+    print(model.generate("Once upon a time", max_tokens=7, temperature=0).ids == whole)
 """
     done = run_cards(code, **TWO)
     assert done.stdout == "True\n", done.stderr or done.stdout
