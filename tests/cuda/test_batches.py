@@ -56,7 +56,10 @@ def check(run: Run, blocks: int = 2, **values: object) -> None:
     assert done.stdout == "equal\n", done.stderr or done.stdout
 
 
-@pytest.mark.parametrize(("sequences", "weights"), [(20, "f16"), (33, "q4_0"), (64, "f16")])
+@pytest.mark.parametrize(
+    ("sequences", "weights"),
+    [(20, "f16"), (33, "q4_0"), pytest.param(64, "f16", marks=[pytest.mark.long, pytest.mark.in_turn])],
+)
 def test_sequences_of_a_step_are_those_of_lone_runs(run: Run, sequences: int, weights: str) -> None:
     """Teams of warps for matmuls and attention, by the number of sequences."""
     check(

@@ -102,7 +102,7 @@ import akunu
 with akunu.load("ember", device="cuda", draft=False, progress=False) as model:
     def ids():
         prompt = "Once upon a time there was a small girl who"
-        return model.generate(prompt, max_tokens=8, temperature=0).ids
+        return model.generate(prompt, max_tokens=4, temperature=0).ids
     expected = ids()
     os.environ["EMULATOR_FAIL"] = "cuLaunchCooperativeKernel:{launch}"
     try:
