@@ -101,7 +101,7 @@ $(VENV)/.installed-dev: $(BIN)/python $(SOURCES)
 
 $(VENV)/.module: $(SOURCES)
 	$(PIP_BUILD) install --no-deps $(CHECKED) \
-		--config-settings=cmake.define.AKUNU_METAL=$(METAL) --config-settings=cmake.define.AKUNU_ISAS=$(ISAS) .
+		--config-settings=cmake.define.AKUNU_METAL=$(METAL) --config-settings=cmake.define.AKUNU_ISAS="$(ISAS)" .
 	touch $@
 
 $(VENV)/.dependencies: pyproject.toml
