@@ -15,6 +15,9 @@ VENV ?= .venv
 # How the tests run the Metal backend: emulated where clang >= 16 is (CI must have it), really on a Mac.
 METAL ?= $(shell if [ "$$(uname)" = Darwin ]; then echo AUTO; elif [ -n "$$CI" ] || \
 	$(PYTHON) tests/metal_emulator/compiler.py clang >/dev/null 2>&1; then echo EMULATED; else echo OFF; fi)
+# Kernels of the instruction sets that this machine has: no test runs others, but Clang reads all of them
+# (tests/kernels/test_warnings.py). A wheel has all, and so has CI, whose long tests look into their objects.
+ISAS ?= $(if $(CI),,native)
 BIN := $(VENV)/bin
 SOURCES := pyproject.toml CMakeLists.txt $(shell find cpp cuda metal python -type f -not -name '*.so' -not -path '*/__pycache__/*' 2>/dev/null)
 CPP := $(shell find cpp cuda tests metal -path metal/include -prune -o \( -name '*.cpp' -o -name '*.h' -o -name '*.cuh' -o -name '*.cu' -o -name '*.inl' -o -name '*.mm' \) -print 2>/dev/null)
@@ -83,9 +86,12 @@ $(VENV)/.installed: $(BIN)/python $(SOURCES)
 
 # Warnings are errors here: a user's newer compiler may know new ones. The headers of pybind11 are the environment's, not
 # those of the folder that pip makes for each build: so the wheel's bindings are the package's, and come from the cache.
-# So are CMake and Ninja: the tests build on with them what the package's build has begun, not all of the emulator again.
+# So are CMake and Ninja, whose versions order flags differently: the wheel then finds the package's objects, and the tests
+# build on what the package's build has begun, not all of the emulator again.
 CHECKED = --config-settings=cmake.define.AKUNU_WERROR=ON \
 	--config-settings=cmake.define.pybind11_DIR=$$($(BIN)/python -m pybind11 --cmakedir)
+
+PIP_BUILD = MAKEFLAGS= PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m pip
 
 # What the package needs is installed while its kernels compile, of which Ninja has charge, not this make's job server.
 $(VENV)/.installed-dev: $(BIN)/python $(SOURCES)
@@ -94,8 +100,8 @@ $(VENV)/.installed-dev: $(BIN)/python $(SOURCES)
 	touch $@ $(VENV)/.installed
 
 $(VENV)/.module: $(SOURCES)
-	MAKEFLAGS= PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m pip install --no-deps $(CHECKED) \
-		--config-settings=cmake.define.AKUNU_METAL=$(METAL) .
+	$(PIP_BUILD) install --no-deps $(CHECKED) \
+		--config-settings=cmake.define.AKUNU_METAL=$(METAL) --config-settings=cmake.define.AKUNU_ISAS="$(ISAS)" .
 	touch $@
 
 $(VENV)/.dependencies: pyproject.toml
@@ -116,7 +122,7 @@ dev: $(BIN)/python
 # Installed and run where nothing else is: what it lacks is not found by chance.
 wheel: $(VENV)/.installed-dev
 	rm -rf dist build/wheel-check
-	MAKEFLAGS= $(BIN)/python -m pip wheel --no-deps -w dist --config-settings=build-dir=build/wheel $(CHECKED) .
+	$(PIP_BUILD) wheel --no-deps -w dist --config-settings=build-dir=build/wheel $(CHECKED) .
 	if [ "$$(uname)" = Linux ]; then set -e; PATH="$(abspath $(BIN)):$$PATH"; auditwheel show dist/akunu-*-linux_*.whl; \
 		auditwheel repair -w dist dist/akunu-*-linux_*.whl; rm dist/akunu-*-linux_*.whl; fi
 	$(PYTHON) -m venv build/wheel-check

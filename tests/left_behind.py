@@ -7,6 +7,7 @@ session opens is its own until it is torn down.
 
 from __future__ import annotations
 
+import _signal  # what `signal` asks, whose answers are looked up in an enumeration: 64 signals, twice a test
 import gc
 import os
 import signal
@@ -16,7 +17,6 @@ import time
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -26,7 +26,8 @@ EXCUSED = pytest.StashKey[bool]()  # a file, from the comparison of threads and 
 MARKED = pytest.StashKey[bool]()  # a file, one of whose tests sets filters of warnings by a mark
 LAST = pytest.StashKey[pytest.Item]()  # the test of a file that has run last
 PATIENCE = 5.0  # seconds for threads that are about to end
-FILES = Path("/proc/self/fd")
+FILES = "/proc/self/fd"
+SIGNALS = [int(number) for number in signal.valid_signals()]
 PYTEST_S_OWN = ("PYTEST_CURRENT_TEST",)
 
 
@@ -44,7 +45,7 @@ class Settings:
     @classmethod
     def now(cls) -> Settings:
         kept = {key: value for key, value in os.environ.items() if key not in PYTEST_S_OWN}
-        handlers = {number: _handler(number) for number in signal.valid_signals()}
+        handlers = {number: _handler(number) for number in SIGNALS}
         return cls(list(sys.path), kept, os.getcwd(), handlers, list(warnings.filters), len(sys.modules))
 
     def changes(self, *, but_filters: bool = False) -> list[str]:
@@ -73,14 +74,14 @@ class Settings:
         os.environ.update(self.environment)
         os.chdir(self.folder)
         for number, old in self.handlers.items():
-            if old is not None and _handler(number) != old:
+            if old is not None and (new := _handler(number)) is not old and new != old:
                 signal.signal(number, old)
         warnings.filters[:] = self.filters  # type: ignore[index]
 
 
 def _handler(number: int) -> Any:
     """None where it is not Python's; pytest-timeout's, which is another one for each test, counts as none."""
-    handler = signal.getsignal(number)
+    handler = _signal.getsignal(number)
     return signal.SIG_DFL if getattr(handler, "__module__", "") == "pytest_timeout" else handler
 
 
@@ -95,7 +96,7 @@ def open_files() -> dict[int, str]:
     try:
         for name in os.listdir(FILES):
             try:
-                found[int(name)] = os.readlink(FILES / name)
+                found[int(name)] = os.readlink(f"{FILES}/{name}")
             except FileNotFoundError:  # that of the listing itself
                 continue
     except FileNotFoundError:

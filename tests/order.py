@@ -60,10 +60,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item], config: pytest.Confi
     files: dict[object, list[pytest.Item]] = defaultdict(list)
     for item in items:
         files[item.path].append(item)
-    for mark in TURNS:
-        for place, item in enumerate(item for item in items if item.get_closest_marker(mark)):
-            item.stash[PLACE] = place
-            if mark == "in_turn" and not has_its_turn(place, config.stash[SEED], parts):
+    for name in TURNS:
+        places: dict[str, int] = {}
+        for item in items:
+            mark = item.get_closest_marker(name)
+            if mark is None:
+                continue
+            # Those of one name have one turn: what they need is made for them alone.
+            item.stash[PLACE] = places.setdefault(*(mark.args or (item.nodeid,)), len(places))
+            if name == "in_turn" and not has_its_turn(item.stash[PLACE], config.stash[SEED], parts):
                 item.add_marker(another_day)
     drawn = random.Random(config.stash[SEED])
     groups = list(files.values())

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import os
+import platform
 import shlex
 import subprocess
+import tomllib
 from pathlib import Path
+
+import pytest
+
+from kernels.toolchain import configure
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -43,3 +51,42 @@ def test_ci_runs_all_tests() -> None:
     lines = (ROOT / ".ci" / "run").read_text().splitlines()
     made = {word for line in lines if line.startswith("make ") for word in line.split()[1:]}
     assert {"check", "test-all", "test-real", "wheel"} <= made
+
+
+@pytest.mark.parametrize(("ci", "sets"), [("", "native"), ("true", "")])
+def test_the_package_of_tests_has_the_machine_s_instruction_sets_and_in_ci_all(ci: str, sets: str) -> None:
+    recipe = subprocess.run(
+        ["make", "-n", "-B", "wheel"],
+        cwd=ROOT,
+        env={key: value for key, value in os.environ.items() if key != "ISAS"} | {"CI": ci},
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout.replace("\\\n", " ")
+    (module,) = [shlex.split(line) for line in recipe.splitlines() if " -m pip install --no-deps" in line]
+    (wheel,) = [shlex.split(line) for line in recipe.splitlines() if " -m pip wheel " in line]
+    assert f"--config-settings=cmake.define.AKUNU_ISAS={sets}" in module
+    assert not any("AKUNU_ISAS" in word for word in wheel)
+    # The same CMake, whose commands are then those that the cache of objects knows.
+    assert module[:2] == wheel[:2] and module[1].startswith("PATH=")
+    # What one of them has chosen in a build folder does not stay for another.
+    assert (
+        tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["scikit-build"]["cmake"]["define"][
+            "AKUNU_ISAS"
+        ]
+        == ""
+    )
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64" or platform.system() != "Linux", reason="of x86 on Linux")
+def test_native_sets_are_those_that_the_machine_runs(tmp_path: Path) -> None:
+    configure(tmp_path, "-DAKUNU_ISAS=native")
+    compiled = {Path(one["file"]) for one in json.loads((tmp_path / "compile_commands.json").read_text())}
+    found = {path.stem for path in compiled if path.parent == ROOT / "cpp/cpu/isa"}
+    (flags, *_) = [
+        line.split() for line in Path("/proc/cpuinfo").read_text().splitlines() if line[:5] == "flags"
+    ]
+    wanted = {"generic", "avx2"}
+    wanted |= {"avx2_vnni"} if "avx_vnni" in flags else set()
+    wanted |= {"avx512", "avx512_vnni", "avx512_amx"} if "avx512f" in flags else set()
+    assert found == wanted

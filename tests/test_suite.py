@@ -221,12 +221,15 @@ def test_cases_in_turn_run_with_one_seed_of_as_many_as_there_are_parts(tmp_path:
     (tmp_path / "test_made.py").write_text(
         "import pytest\n\n\n"
         "@pytest.mark.in_turn\n@pytest.mark.parametrize('n', range(20))\ndef test_slow(n):\n    pass\n\n\n"
+        "@pytest.mark.in_turn('together')\n@pytest.mark.parametrize('n', range(3))\n"
+        "def test_build(n):\n    pass\n\n\n"
         "def test_other():\n    pass\n"
     )
     ran = [
         set(outcomes(run(tmp_path, "-rA", "--seed", str(seed), AKUNU_TEST_PART="3"))) for seed in (7, 8, 9)
     ]
-    assert set.intersection(*ran) == {"test_other"} and len(set.union(*ran)) == 21
-    assert sorted(len(names) for names in ran) == [7, 8, 8]
+    assert set.intersection(*ran) == {"test_other"} and len(set.union(*ran)) == 24
+    assert sorted(sum("slow" in name for name in names) for names in ran) == [6, 7, 7]
+    assert sorted(sum("build" in name for name in names) for names in ran) == [0, 0, 3]
     everything = outcomes(run(tmp_path, "-rA", "--seed", "7", AKUNU_TEST_PART="1"))
-    assert len(everything) == 21
+    assert len(everything) == 24

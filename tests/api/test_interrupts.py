@@ -252,6 +252,7 @@ def test_an_interrupt_at_any_line_leaves_the_scheduler_in_order() -> None:
     assert model.generate(PROMPT, max_tokens=2).ids == expected
 
 
+@pytest.mark.long
 def test_a_stream_that_is_collected_at_any_line_ends() -> None:
     expected = make_model(chunk=4).generate(PROMPT, max_tokens=2).ids
     model = make_model(chunk=4, parallel=4)

@@ -424,5 +424,6 @@ def test_sequences_without_room_do_not_run_in_vain(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.long
+@pytest.mark.in_turn
 def test_a_million_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     assert simulate(9, 1_000_000, monkeypatch).longest_wait < 2000

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import resource
 import sys
+from collections.abc import Iterable
 from functools import cache
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -36,6 +38,17 @@ def plan(
         return opened.engine.plan(phase, rows, position)
 
 
+def one_of_each(names: Iterable[str]) -> list[Any]:
+    """Shapes as parameters: those of an architecture that came before are long."""
+    known: set[str] = set()
+    found = []
+    for name in names:
+        arch = SHAPES[name].arch
+        found.append(pytest.param(name, marks=pytest.mark.long) if arch in known else name)
+        known.add(arch)
+    return found
+
+
 def layers(commands: list[_core.CommandInfo]) -> dict[int, int]:
     found: dict[int, int] = {}
     for c in commands:
@@ -62,7 +75,7 @@ BUDGET |= {
 BUDGET |= {"lfm2": 7, "granitehybrid": 15, "nemotron_h_moe": 8}
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("shape", one_of_each(SHAPES))
 def test_dispatches_of_a_layer_in_decode(shape: str) -> None:
     """Every mix of types, and what becomes of it where rows are not whole blocks of 256."""
     for file_type in FILE_TYPES.keys() - RECODED:
@@ -83,7 +96,7 @@ _MORE = ("qwen35", "qwen35moe", "granitehybrid", "nemotron_h_moe", "deepseek2")
 KEYS_ALONE = [name for name, s in SHAPES.items() if not name.startswith("stories") and s.arch not in _MORE]
 
 
-@pytest.mark.parametrize("shape", KEYS_ALONE)
+@pytest.mark.parametrize("shape", one_of_each(KEYS_ALONE))
 def test_bytes_of_a_token(shape: str) -> None:
     """At most 3 % more than the weights and the KV cache, at any position that the model has."""
     last = SHAPES[shape].context_length - 1
@@ -195,7 +208,7 @@ def test_kernels_have_their_metal_names() -> None:
     assert names["argmax"] == "argmax_f32"
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("shape", one_of_each(SHAPES))
 def test_every_shape_has_kernels_in_every_phase(shape: str) -> None:
     for file_type in ("q4_0", "q4_k_m", "q8_0", "f16"):
         with open_engine(f"{shape}:{file_type}", device=f"plan:{CHIP}", context=32) as opened:
@@ -218,7 +231,7 @@ def test_nvidia_s_chips_are_found_by_name_and_named_where_another_is_asked_for()
 
 
 @nvidia
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("shape", one_of_each(SHAPES))
 def test_every_shape_s_programs_pass_the_check_of_schedules(shape: str) -> None:
     """The device refuses a program whose commands would not run in the table's order."""
     for file_type in ("q4_0", "q4_k_m", "q8_0", "f16"):

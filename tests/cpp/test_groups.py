@@ -31,6 +31,7 @@ def test_no_two_files_have_one_name_for_two_things(folder: str, tmp_path: Path) 
 
 
 @pytest.mark.long
+@pytest.mark.in_turn
 def test_each_file_of_the_bindings_compiles_by_itself(tmp_path: Path) -> None:
     """As `make dev` takes them. (The core's files do in tests/kernels' build for Arm.)"""
     import pybind11

@@ -23,6 +23,7 @@ from metal_emulator.compiler import clang
 X86 = platform.machine() in ("x86_64", "AMD64")
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]
+TSAN = pytest.mark.in_turn("tsan")  # one turn, for which the drivers are built
 
 
 @dataclass(frozen=True)
@@ -127,7 +128,7 @@ def run(name: str, program: str, *arguments: str) -> subprocess.CompletedProcess
         ("asan", "overflow", "heap-buffer-overflow"),
         ("asan", "undefined", "signed integer overflow"),
         ("asan", "device", "null pointer"),
-        ("tsan", "race", "data race"),
+        pytest.param("tsan", "race", "data race", marks=TSAN),
     ],
 )
 def test_the_sanitizer_is_on(name: str, fault: str, report: str) -> None:
@@ -159,8 +160,8 @@ def test_the_sanitizer_is_on(name: str, fault: str, report: str) -> None:
             (),
             marks=pytest.mark.skipif(platform.system() != "Linux", reason="CUDA is built on Linux"),
         ),
-        ("tsan", "pool_test", ()),
-        ("tsan", "sharing_test", ()),
+        pytest.param("tsan", "pool_test", (), marks=TSAN),
+        pytest.param("tsan", "sharing_test", (), marks=TSAN),
     ],
 )
 def test_drivers_are_clean(name: str, program: str, arguments: tuple[str, ...]) -> None:

@@ -29,7 +29,8 @@ def emulator() -> Path:
 
 @pytest.fixture(scope="session")
 def small_emulator(emulator: Path) -> Path:
-    """A GPU with blocks of 99 KB and without products of warpgroups, for a few weight types."""
+    """A GPU with blocks of 99 KB and without products of warpgroups, for a few weight types: for long tests,
+    since each emulator takes long to compile."""
     return build(["F32", "F16", "Q4_0", "Q4_K", "Q6_K"], small=True)
 
 

@@ -56,7 +56,10 @@ def check(run: Run, blocks: int = 2, **values: object) -> None:
     assert done.stdout == "equal\n", done.stderr or done.stdout
 
 
-@pytest.mark.parametrize(("sequences", "weights"), [(20, "f16"), (33, "q4_0"), (64, "f16")])
+@pytest.mark.parametrize(
+    ("sequences", "weights"),
+    [(20, "f16"), (33, "q4_0"), pytest.param(64, "f16", marks=[pytest.mark.long, pytest.mark.in_turn])],
+)
 def test_sequences_of_a_step_are_those_of_lone_runs(run: Run, sequences: int, weights: str) -> None:
     """Teams of warps for matmuls and attention, by the number of sequences."""
     check(
@@ -66,6 +69,7 @@ def test_sequences_of_a_step_are_those_of_lone_runs(run: Run, sequences: int, we
 
 
 @pytest.mark.long
+@pytest.mark.in_turn
 @pytest.mark.parametrize(("kv", "group"), [("f16", 4), ("q8_0", 2), ("f32", 1)])
 def test_long_sequences_share_the_blocks_that_a_few_sequences_leave(run: Run, kv: str, group: int) -> None:
     """Keys in splits, of sequences that have more and fewer; F32 weights, whose sums are those of one row."""

@@ -81,6 +81,7 @@ def test_the_names_here_are_those_of_the_kernels() -> None:
 
 
 @pytest.mark.long
+@pytest.mark.in_turn
 def test_ops_without_weights_compile(nvrtc: ctypes.CDLL) -> None:
     weighted = {"Embed", "Matmul", "GateUp", "NormQkv", "NormGateUp", "ExpertsGateUp", "ExpertsDown"}
     assert log_of(nvrtc, "compute_80", [op for op in OPS if op not in weighted], []) == ""
@@ -98,16 +99,19 @@ def test_machine_code_of_a_weight_type(nvrtc: ctypes.CDLL, target: str) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.in_turn
 def test_every_weight_type_compiles(nvrtc: ctypes.CDLL) -> None:
     assert log_of(nvrtc, "compute_80", ["Embed", "NormGateUp"], READERS) == ""
 
 
 @pytest.mark.long
+@pytest.mark.in_turn
 def test_machine_code_of_several_gpus(nvrtc: ctypes.CDLL) -> None:
     ops = ["Embed", "Matmul", "NormGateUp", "AllReduce"]
     assert log_of(nvrtc, "sm_90a", ops, ["F32", "Q4_0"], cards=2) == ""
 
 
+SLOW = [pytest.mark.long, pytest.mark.in_turn]
 RACE_OPS = ["Embed", "Matmul", "NormQkv", "NormGateUp", "GateUp", "Attention", "DecodeAttention", "Accept"]
 
 
@@ -120,7 +124,7 @@ def test_machine_code_for_racecheck(nvrtc: ctypes.CDLL, target: str) -> None:
 
 @pytest.mark.parametrize(
     ("ops", "readers"),
-    [(["Quantize"], []), pytest.param(RACE_OPS, ["F16", "Q4_0"], marks=pytest.mark.long)],
+    [(["Quantize"], []), pytest.param(RACE_OPS, ["F16", "Q4_0"], marks=SLOW)],
     ids=["ring", "tiles"],
 )
 def test_racecheck_meets_nothing_that_it_does_not_follow(

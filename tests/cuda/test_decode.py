@@ -5,20 +5,17 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Callable
 
-import pytest
-
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 CODE = """
 import numpy as np
 from sampling import engines
 
-ids = (np.arange({keys}) * 7 % 61).astype(np.uint32)
-
-def decoded(device):
+def decoded(device, keys, dim, head_dim, kv, weights="f32", group=1):
     engines.DEVICE = device
-    options = dict(context={keys} + 16, kv_dtype="{kv}", weights="{weights}")
-    engine = engines.synthetic(64, {dim}, head_dim={head_dim}, group={group}, **options)
+    options = dict(context=keys + 16, kv_dtype=kv, weights=weights)
+    engine = engines.synthetic(64, dim, head_dim=head_dim, group=group, **options)
+    ids = (np.arange(keys) * 7 % 61).astype(np.uint32)
     engine.begin(ids, temperature=0.0, end_ids=(), logprobs=5)
     while engine.prefill()[0]:
         pass
@@ -26,23 +23,21 @@ def decoded(device):
     engine.close()
     return chunk
 
-cpu, cuda = decoded("cpu"), decoded("cuda")
-assert list(cpu.ids) == list(cuda.ids), (cpu.ids, cuda.ids)
+for case in {cases}:
+    cpu, cuda = decoded("cpu", **case), decoded("cuda", **case)
+    assert list(cpu.ids) == list(cuda.ids), (case, cpu.ids, cuda.ids)
 print("equal")
 """
 
 
-def equal(**values: object) -> str:
-    """Code that prints "equal" where a random model's tokens are the CPU's."""
-    code = CODE
-    for name, value in ({"group": 1} | values).items():
-        code = code.replace("{" + name + "}", str(value))
-    return code
+def equal(*cases: dict[str, object]) -> str:
+    """Code that prints "equal" where random models' tokens are the CPU's."""
+    return CODE.replace("{cases}", repr(cases))
 
 
-@pytest.mark.parametrize(
-    ("keys", "dim", "head_dim", "kv"),
-    [
+def test_tokens_of_a_row_are_the_cpus_whatever_the_splits_of_its_keys(run: Run) -> None:
+    """From 129 or 257 keys on several blocks share them, and the last one to come joins what they found."""
+    cases = [
         (1, 32, 32, "f16"),
         (100, 32, 32, "f16"),
         (300, 32, 32, "f16"),
@@ -51,19 +46,14 @@ def equal(**values: object) -> str:
         (290, 256, 128, "f16"),
         (300, 64, 32, "q8_0"),
         (150, 80, 80, "f32"),
-    ],
-)
-def test_tokens_of_a_row_are_the_cpus_whatever_the_splits_of_its_keys(
-    run: Run, keys: int, dim: int, head_dim: int, kv: str
-) -> None:
-    """From 129 or 257 keys on several blocks share them, and the last one to come joins what they found."""
-    done = run(equal(keys=keys, dim=dim, head_dim=head_dim, kv=kv, weights="f32"))
+    ]
+    done = run(equal(*(dict(zip(("keys", "dim", "head_dim", "kv"), case, strict=True)) for case in cases)))
     assert done.stdout == "equal\n", done.stderr or done.stdout
 
 
-@pytest.mark.parametrize("kv", ["q4_0", "q8_0,q4_0", "f16,q4_0"])
-def test_keys_and_values_may_have_types_of_their_own(run: Run, kv: str) -> None:
-    done = run(equal(keys=300, dim=160, head_dim=40, kv=kv, weights="f32"))
+def test_keys_and_values_may_have_types_of_their_own(run: Run) -> None:
+    types = ("q4_0", "q8_0,q4_0", "f16,q4_0")
+    done = run(equal(*({"keys": 300, "dim": 160, "head_dim": 40, "kv": kv} for kv in types)))
     assert done.stdout == "equal\n", done.stderr or done.stdout
 
 
@@ -77,15 +67,15 @@ def test_caches_keep_what_the_cpus_keep(passes: Callable[..., None]) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("keys", "heads", "group", "head_dim", "kv"),
-    [(9, 20, 20, 64, "f16"), (5, 17, 17, 64, "q8_0"), (140, 34, 34, 8, "q8_0,q4_0")],
-)
-def test_groups_of_more_query_heads_than_a_block_takes_at_once(
-    run: Run, keys: int, heads: int, group: int, head_dim: int, kv: str
-) -> None:
+def test_groups_of_more_query_heads_than_a_block_takes_at_once(run: Run) -> None:
     """In parts of ten heads, of one, and of two; several blocks share many keys."""
-    code = equal(keys=keys, dim=heads * head_dim, head_dim=head_dim, group=group, kv=kv, weights="f32")
+    cases = [(9, 20, 64, "f16"), (5, 17, 64, "q8_0"), (140, 34, 8, "q8_0,q4_0")]
+    code = equal(
+        *(
+            {"keys": keys, "dim": heads * head_dim, "head_dim": head_dim, "group": heads, "kv": kv}
+            for keys, heads, head_dim, kv in cases
+        )
+    )
     done = run(code)
     assert done.stdout == "equal\n", done.stderr or done.stdout
 
@@ -103,7 +93,7 @@ def test_weights_are_fetched_ahead_of_the_ring_where_commands_have_more_than_it_
     """Both blocks' rings hold 290 KB. Commands have 700 KB on average, or 170."""
     found = {}
     for dim in (512, 256):
-        done = run(equal(keys=9, dim=dim, head_dim=32, kv="f16", weights="q8_0") + FETCHES)
+        done = run(equal({"keys": 9, "dim": dim, "head_dim": 32, "kv": "f16", "weights": "q8_0"}) + FETCHES)
         assert done.returncode == 0, done.stderr
         found[dim] = [int(n) for n in done.stdout.removeprefix("equal\n").split()]
     used, unused = found[512]

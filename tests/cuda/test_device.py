@@ -48,6 +48,8 @@ def test_a_failure_of_the_driver_says_what_failed(
     assert f"DeviceError: {message}" in done.stderr or message in done.stderr.splitlines()[-1]
 
 
+@pytest.mark.long
+@pytest.mark.in_turn("small")
 def test_the_emulator_refuses_a_weight_type_that_it_was_built_without(run_small: Run) -> None:
     """When its kernels are loaded, compiled now or from the cache: others would wait for it for ever."""
     code = """
@@ -100,7 +102,7 @@ import akunu
 with akunu.load("ember", device="cuda", draft=False, progress=False) as model:
     def ids():
         prompt = "Once upon a time there was a small girl who"
-        return model.generate(prompt, max_tokens=8, temperature=0).ids
+        return model.generate(prompt, max_tokens=4, temperature=0).ids
     expected = ids()
     os.environ["EMULATOR_FAIL"] = "cuLaunchCooperativeKernel:{launch}"
     try:

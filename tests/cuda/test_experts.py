@@ -41,21 +41,19 @@ ROW_WEIGHTS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("dtype", "k", "n"), ROW_WEIGHTS, ids=[f"{w[0]}-{w[1]}" for w in ROW_WEIGHTS])
 @pytest.mark.parametrize("blocks", [1, 5])
-def test_one_row(run: Run, dtype: str, k: int, n: int, blocks: int) -> None:
+def test_one_row(run: Run, blocks: int) -> None:
     """One block has more tiles than it adds up at a time; five have a few each."""
-    shapes = [
-        f"dtype='{dtype}', rows=1, experts={experts}, chosen={chosen}, n={n}, k={k}"
-        for experts, chosen in ((9, 1), (12, 8), (20, 11))
-    ]
-    check(
-        run,
-        *(f"'experts_gate_up', {shape}, bias={i % 2 == 0}" for i, shape in enumerate(shapes)),
-        *(f"'experts_down', {shape}, bias={i % 2 == 1}" for i, shape in enumerate(shapes)),
-        f"'experts_down', {shapes[1]}, accumulate=False",
-        blocks=blocks,
-    )
+    cases = []
+    for dtype, k, n in ROW_WEIGHTS:
+        shapes = [
+            f"dtype='{dtype}', rows=1, experts={experts}, chosen={chosen}, n={n}, k={k}"
+            for experts, chosen in ((9, 1), (12, 8), (20, 11))
+        ]
+        cases += [f"'experts_gate_up', {shape}, bias={i % 2 == 0}" for i, shape in enumerate(shapes)]
+        cases += [f"'experts_down', {shape}, bias={i % 2 == 1}" for i, shape in enumerate(shapes)]
+        cases.append(f"'experts_down', {shapes[1]}, accumulate=False")
+    check(run, *cases, blocks=blocks)
 
 
 def test_one_row_whose_inputs_have_no_room_as_whole_numbers(run: Run) -> None:
@@ -75,6 +73,8 @@ def test_more_choices_than_are_sorted_at_a_time(run: Run) -> None:
     check(run, f"'experts_gate_up', {shape}", f"'experts_down', {shape}", blocks=4)
 
 
+@pytest.mark.long
+@pytest.mark.in_turn("small")
 def test_products_without_warpgroups(run_small: Run) -> None:
     shape = "dtype='q4_k', rows=33, experts=4, chosen=3, n=75, k=256"
     check(run_small, f"'experts_gate_up', {shape}", f"'experts_down', {shape}")

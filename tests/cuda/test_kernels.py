@@ -111,12 +111,16 @@ def test_groups_of_more_query_heads_than_a_block_takes_at_once(run: Run) -> None
     check(run, f"{large} and case.get('position') <= 200", 12)
 
 
+@pytest.mark.long
+@pytest.mark.in_turn
 def test_any_type_of_keys_beside_any_of_values(run_cache: Run) -> None:
     """Sequences of few keys; pages and rows of other sequences are found alike whatever the type."""
     few = "(case.get('position') or 0) + (case.get('rows') or 1) < 110 and not case.get('others')"
     check(run_cache, f"case in cases.KV_CHECKS and ({few})", 100)
 
 
+@pytest.mark.long
+@pytest.mark.in_turn("small")
 def test_a_block_of_99_kb_is_enough(run_small: Run) -> None:
     """Most GPUs have that: prompts with a cache of floats and wide heads, and matmuls of many rows."""
     wide = "case.get('kv') == 'f32' and case.get('shape')[2] > 64"
@@ -126,6 +130,8 @@ def test_a_block_of_99_kb_is_enough(run_small: Run) -> None:
     check(run_small, f"(({prompts}) or ({matmuls})) and {small}", 3)
 
 
+@pytest.mark.long
+@pytest.mark.in_turn("small")
 @pytest.mark.parametrize("dtype", ["f16", "q4_0", "q4_k", "q6_k"])
 def test_a_small_block_has_a_ring_for_one_row_and_for_few(run_small: Run, dtype: str) -> None:
     """Rows longer than what is in a block's memory at a time, and more tiles than it adds up at once."""
@@ -177,6 +183,7 @@ def test_attention_with_sinks(run: Run) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.in_turn
 def test_attention_of_several_sequences(run: Run) -> None:
     check(run, "case.builder == 'attention' and case.get('others') and case.get('kv') == 'q8_0'", 3)
 
@@ -216,10 +223,10 @@ def test_what_is_no_number_spreads_to_its_row_and_to_no_other(run: Run) -> None:
 
 DIVIDED = """
 from kernels.devices import Target
-from kernels.test_delta_rule import DIVISIONS, OPS, test_a_division_into_steps_changes_no_bit
+from kernels.test_delta_rule import OPS, test_a_division_into_steps_changes_no_bit
 
 for op in OPS:
-    for division in DIVISIONS:
+    for division in ("row by row", "drafts"):
         test_a_division_into_steps_changes_no_bit(op, division, Target("cuda"))
 print("equal")
 """

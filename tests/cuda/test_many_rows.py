@@ -13,9 +13,9 @@ import pytest
 from .kernel_cases import Run, check
 
 
-@pytest.mark.parametrize(
-    "case",
-    [
+def test_a_tile_is_the_product_of_what_was_brought(run: Run) -> None:
+    check(
+        run,
         # 128 rows by 128 columns, twice for each block; 128 by 64; 64 by 32, several for each block.
         "'matmul', dtype='q4_0', rows=129, n=256, k=128, accumulate=True",
         "'matmul', dtype='f16', rows=100, n=128, k=192",
@@ -36,32 +36,44 @@ from .kernel_cases import Run, check
         "'matmul', dtype='f16', rows=70, n=75, k=100, bias=True",
         "'gate_up', dtype='q4_0', rows=100, n=200, k=128, activation='silu', formats=('q8',)",
         "'gate_up', dtype='q4_0', rows=40, n=43, k=64, activation='gelu', formats=('f32', 'q8')",
-    ],
-)
-def test_a_tile_is_the_product_of_what_was_brought(run: Run, case: str) -> None:
-    check(run, case)
+    )
 
 
 @pytest.mark.parametrize(
-    ("blocks", "case"),
+    ("blocks", "cases"),
     [
-        # A tile of 256 by 128 in two parts; one of 128 by 64 in four that are not equally long.
-        (2, "'matmul', dtype='f16', rows=250, n=128, k=2816, accumulate=True"),
-        (8, "'matmul', dtype='q4_0', rows=20, n=64, k=1632, bias=True, cap=2.0"),
-        (8, "'gate_up', dtype='f16', rows=70, n=24, k=1280, activation='silu', formats=('q8',)"),
-        # Three tiles for two blocks: the last one in parts.
-        (2, "'matmul', dtype='f16', rows=250, n=384, k=1408, bias=True, cap=3.0"),
-        (4, "'gate_up', dtype='q4_0', rows=20, n=72, k=1280, activation='silu', formats=('q8',)"),
+        # A tile of 256 by 128 in two parts; three tiles for two blocks: the last one in parts.
+        (
+            2,
+            [
+                "'matmul', dtype='f16', rows=250, n=128, k=2816, accumulate=True",
+                "'matmul', dtype='f16', rows=250, n=384, k=1408, bias=True, cap=3.0",
+            ],
+        ),
+        # One of 128 by 64 in four that are not equally long.
+        (
+            8,
+            [
+                "'matmul', dtype='q4_0', rows=20, n=64, k=1632, bias=True, cap=2.0",
+                "'gate_up', dtype='f16', rows=70, n=24, k=1280, activation='silu', formats=('q8',)",
+            ],
+        ),
+        (4, ["'gate_up', dtype='q4_0', rows=20, n=72, k=1280, activation='silu', formats=('q8',)"]),
     ],
+    ids=["2", "8", "4"],
 )
-def test_the_last_block_of_a_tile_adds_its_parts(run: Run, blocks: int, case: str) -> None:
-    check(run, case, blocks=blocks)
+def test_the_last_block_of_a_tile_adds_its_parts(run: Run, blocks: int, cases: list[str]) -> None:
+    check(run, *cases, blocks=blocks)
 
 
+@pytest.mark.long
+@pytest.mark.in_turn("small")
 def test_parts_are_the_same_without_products_of_warpgroups(run_small: Run) -> None:
     check(run_small, "'matmul', dtype='q4_0', rows=129, n=64, k=1280, accumulate=True", blocks=4)
 
 
+@pytest.mark.long
+@pytest.mark.in_turn("small")
 def test_a_tile_is_the_same_without_products_of_warpgroups(run_small: Run) -> None:
     check(
         run_small,
@@ -72,9 +84,8 @@ def test_a_tile_is_the_same_without_products_of_warpgroups(run_small: Run) -> No
     )
 
 
-@pytest.mark.parametrize(
-    "case",
-    [
+def test_a_run_of_rows_sees_what_its_rows_see(run: Run) -> None:
+    cases = [
         # Long runs that begin and end within tiles, beside single rows.
         "rows=40, position=30, shape=(4, 2, 40), kv='f16', others=((1, 9), (17, 0), (3, 50))",
         "rows=33, position=40, shape=(3, 3, 72), kv='f16', window=20, cap=5.0",
@@ -83,17 +94,17 @@ def test_a_tile_is_the_same_without_products_of_warpgroups(run_small: Run) -> No
         "rows=18, position=50, shape=(2, 1, 96), kv='q8_0'",
         "rows=33, position=0, shape=(3, 1, 56), kv='f32', both=True, others=((20, 0), (3, 0)), window=9",
         "rows=19, position=90, shape=(2, 2, 128), kv='f32', cap=5.0",
-        # More rows than runs are found of at once.
-        pytest.param(
-            "rows=36, position=0, shape=(1, 1, 8), kv='f32', both=True, others=((36, 0),) * 200",
-            marks=pytest.mark.long,
-        ),
-    ],
-)
-def test_a_run_of_rows_sees_what_its_rows_see(run: Run, case: str) -> None:
-    check(run, f"'attention', {case}")
+    ]
+    check(run, *(f"'attention', {case}" for case in cases))
 
 
 @pytest.mark.long
+def test_more_rows_than_runs_are_found_of_at_once(run: Run) -> None:
+    many = "both=True, others=((36, 0),) * 200"
+    check(run, f"'attention', rows=36, position=0, shape=(1, 1, 8), kv='f32', {many}")
+
+
+@pytest.mark.long
+@pytest.mark.in_turn
 def test_a_model_is_the_same_in_parts_and_row_by_row(passes: Callable[..., None]) -> None:
     passes("models/test_engine.py", "phases_agree_to_the_bit[gemma3-q8_0]")

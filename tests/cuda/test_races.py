@@ -13,7 +13,7 @@ from .test_batches import check as check_batch
 from .test_device import QUANTIZE, lost_words
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
-pytestmark = pytest.mark.long  # they have an emulator of their own
+pytestmark = [pytest.mark.long, pytest.mark.in_turn("races")]  # they have an emulator of their own
 
 MODEL = """
 import hashlib

@@ -33,6 +33,7 @@ def test_tables_of_a_published_size_pass_the_check_of_an_h100() -> None:
 
 
 @pytest.mark.long
+@pytest.mark.in_turn
 def test_the_rules_are_those_of_the_host(passes: Passes) -> None:
     passes(
         ENGINE,
@@ -43,6 +44,7 @@ def test_the_rules_are_those_of_the_host(passes: Passes) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.in_turn
 def test_sequences_of_several_windows(passes: Passes) -> None:
     passes(ENGINE, "sequences_of_several_windows_in_one_step_are_those_of_each_alone[odd]")
 
@@ -57,6 +59,7 @@ print(check_transcripts("auto", Path(tempfile.mkdtemp()), {options}))
 
 
 @pytest.mark.long
+@pytest.mark.in_turn
 @pytest.mark.parametrize("options", ["{'beam_size': 1}", "{'beam_size': 3, 'word_timestamps': True}"])
 def test_transcripts_are_those_of_the_cpu(options: str, run: Run, tmp_path: Path) -> None:
     """On the device that `auto` is, whose kernels are compiled once."""
@@ -66,6 +69,7 @@ def test_transcripts_are_those_of_the_cpu(options: str, run: Run, tmp_path: Path
 
 
 @pytest.mark.long
+@pytest.mark.in_turn
 def test_types_of_the_built_in_model(passes: Passes) -> None:
     passes(
         ENGINE,

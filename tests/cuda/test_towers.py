@@ -10,6 +10,13 @@ Passes = Callable[..., None]
 
 
 def test_rows_are_those_of_transformers(passes: Passes) -> None:
+    name = "rows_are_those_of_transformers"
+    passes("api/vision/test_towers.py", f"{name}[gemma4]", f"{name}[qwen3_vl]")
+
+
+@pytest.mark.long
+@pytest.mark.in_turn
+def test_rows_of_every_tower_are_those_of_transformers(passes: Passes) -> None:
     passes("api/vision/test_towers.py", "rows_are_those_of_transformers")
 
 

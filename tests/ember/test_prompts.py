@@ -73,11 +73,12 @@ def test_a_check_tells_right_from_wrong(mark: str, wanted: str, right: str, wron
 @pytest.mark.parametrize(
     ("file", "least"),
     [
-        ("prompts.txt", 0.93),
         ("prompts-later.txt", 0.93),
-        ("prompts-fresh.txt", 0.86),
-        ("prompts-new.txt", 0.88),
         ("prompts-edits.txt", 0.93),
+        *(
+            pytest.param(file, least, marks=pytest.mark.long)
+            for file, least in (("prompts.txt", 0.93), ("prompts-fresh.txt", 0.86), ("prompts-new.txt", 0.88))
+        ),
     ],
 )
 def test_the_shipped_model_answers_about_as_the_card_says(file: str, least: float, ember_path: Path) -> None:

@@ -80,6 +80,7 @@ target_link_libraries(run PRIVATE akunu_options Threads::Threads)
 
 
 @pytest.mark.long
+@pytest.mark.in_turn
 def test_the_example_builds_and_runs(tmp_path: Path) -> None:
     for name in ("cpp", "metal", "cmake", "CMakeLists.txt", "pyproject.toml"):
         copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy

@@ -21,6 +21,7 @@ from .toolchain import ROOT, check_call, compile_command, configure, launcher, l
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]
 
+ON_ARM = pytest.mark.in_turn("arm")  # one turn, for which the driver is built
 ARM_COMPILER = "aarch64-linux-gnu-g++"
 WITHOUT_DOTPROD = "cortex-a53"
 WITHOUT_I8MM = "cortex-a76"
@@ -54,7 +55,7 @@ def emulate(driver: Path, cpu: str, table: Path, isa: str) -> subprocess.Complet
     return subprocess.run(command, capture_output=True, text=True, timeout=1200, check=False)
 
 
-@pytest.mark.in_turn
+@ON_ARM
 @pytest.mark.parametrize(
     ("cpu", "isa"),
     [
@@ -69,6 +70,7 @@ def test_the_table_on_arm(cpu: str, isa: str, table: Path, arm_driver: Path) -> 
     assert f"{len(CHECKS)} problems, 0 failed on {isa}" in done.stdout
 
 
+@ON_ARM
 @pytest.mark.parametrize(
     ("cpu", "isa"),
     [(WITHOUT_DOTPROD, "neon_dotprod"), (WITHOUT_I8MM, "neon_i8mm"), (WITHOUT_DOTPROD, "neon_i8mm")],
@@ -80,6 +82,7 @@ def test_a_set_is_not_used_where_the_processor_lacks_it(
     assert (done.returncode, done.stdout) == (3, f"this processor does not support {isa}\n")
 
 
+@pytest.mark.in_turn
 @pytest.mark.skipif(
     platform.machine() not in ("x86_64", "AMD64") or "avx2" in unsupported(), reason="an x86 build with AVX2"
 )
@@ -130,6 +133,7 @@ def test_the_table_on_avx_vnni(table: Path, evex_driver: Path) -> None:
     assert f"{len(CHECKS)} problems, 0 failed on avx2_vnni" in done.stdout
 
 
+@ON_ARM
 def test_the_driver_sees_what_is_wrong(tmp_path: Path, arm_driver: Path) -> None:
     traits = lab(Target("cpu"))
     good = next(c for c in CHECKS if c.builder == "norm" and c.get("formats") == ("f32", "q8"))

@@ -62,7 +62,32 @@ ALL = [
 EVERY = [case for cases, _ in TABLE for case in cases]
 
 
-@pytest.mark.parametrize(("case", "device"), ALL, ids=[f"{case.id}@{device}" for case, device in ALL])
+def work(case: Case) -> int:
+    """About how many products a case of attention or of a matmul has."""
+    rows, n, k = case.get("rows", 1), case.get("n"), case.get("k")
+    if case.builder == "attention":
+        heads, _, head_dim = case.get("shape")
+        sequences = [(rows, case.get("position") or 0), *(case.get("others") or ())]
+        return sum(count * (position + count) * heads * head_dim for count, position in sequences)
+    return (rows or 1) * n * k if case.builder == "matmul" and n and k else 0
+
+
+#: Of those that take long on the emulated GPU three of four are long.
+LARGE = [case for case in EVERY if work(case) > 3_000_000]
+LONG = {case for i, case in enumerate(LARGE) if i % 4}
+
+
+@pytest.mark.parametrize(
+    ("case", "device"),
+    [
+        pytest.param(
+            *(case, device),
+            id=f"{case.id}@{device}",
+            marks=pytest.mark.long if device == "metal" and case in LONG else (),
+        )
+        for case, device in ALL
+    ],
+)
 def test_kernel(case: Case, device: str) -> None:
     """The reference is computed once for the CPU's instruction sets, but where bounds are a set's own."""
     built: dict[str, Problem] = {}

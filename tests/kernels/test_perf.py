@@ -29,7 +29,8 @@ def smallest() -> list[Case]:
 
 
 @pytest.mark.parametrize("case", smallest(), ids=lambda c: c.id)
-def test_every_kind_of_case_is_timed(case: Case) -> None:
+def test_every_kind_of_case_is_timed(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kernels.perf.MAX_COPIES", 2)  # 64 of all experts' weights are gigabytes
     result = measure(case, lab(cpu_targets()[0]), repeats=1)
     assert result.seconds > 0 and result.bytes > 0 and result.flops >= 0
 

@@ -19,7 +19,9 @@ CROSS = (
 )
 
 
-@pytest.mark.parametrize(("name", "options"), [("native", ()), (ARM, CROSS)])
+@pytest.mark.parametrize(
+    ("name", "options"), [("native", ()), pytest.param(ARM, CROSS, marks=pytest.mark.long)]
+)
 def test_clang_has_no_warning_for_any_instruction_set(name: str, options: tuple[str, ...]) -> None:
     compiler = next((n for n in ("clang++-19", "clang++") if shutil.which(n)), None)
     if compiler is None or (options and not shutil.which(f"{ARM}-g++")):  # whose headers it takes

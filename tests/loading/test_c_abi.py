@@ -85,6 +85,7 @@ def errors_of_ours(report: Path) -> list[str]:
 
 
 @pytest.mark.long
+@pytest.mark.in_turn
 def test_a_program_leaks_nothing_and_reads_nothing_that_it_should_not(driver, tmp_path) -> None:
     valgrind = shutil.which("valgrind") or missing("no valgrind")
     report = tmp_path / "report.xml"

@@ -203,6 +203,7 @@ ORDERS = [
 
 
 @pytest.mark.long
+@pytest.mark.in_turn
 @pytest.mark.parametrize("case", ORDERS, ids=str)
 def test_any_schedule_gives_the_same(case: Rope | Case) -> None:
     schedules = [*SCHEDULES_DEFAULT, Schedule("priority", 3, workers=1), Schedule("uniform", 4)]
@@ -463,6 +464,7 @@ def run_under(sanitizer: str, kv: str, mutation: str = "") -> None:
 
 
 @pytest.mark.long
+@pytest.mark.in_turn
 @pytest.mark.parametrize("sanitizer", ["tsan", "asan"])
 @pytest.mark.parametrize("kv", KV)
 def test_clean_under_sanitizers(kv: str, sanitizer: str) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from akunu import _core
 from akunu.base.errors import DeviceError
-from metal.on_metal import require_metal
+from metal.on_metal import require_metal, some
 from metal.tiny_model import begun, open_metal
 from metal_emulator.control import Control
 from metal_emulator.harness import in_new_process
@@ -187,8 +187,17 @@ def assert_nothing_is_left(control: Control) -> None:
     assert control["buffers"] == 0 and control["allocated_bytes"] == 0
 
 
-@pytest.mark.parametrize("replay", ["", "indirect"])
-@pytest.mark.parametrize("case", ["fail_every_allocation", "close_every_engine", "fail_and_close"])
+@pytest.mark.parametrize(
+    ("case", "replay"),
+    some(
+        [
+            (case, replay)
+            for case in ("fail_every_allocation", "close_every_engine", "fail_and_close")
+            for replay in ("", "indirect")
+        ],
+        *(("fail_every_allocation", ""), ("close_every_engine", ""), ("fail_and_close", "indirect")),
+    ),
+)
 def test_nothing_is_left_after(case: str, replay: str, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AKUNU_METAL_REPLAY", replay)
     in_new_process(__file__, case, str(path))

@@ -26,7 +26,6 @@ from models.test_engine import (
     model,
     nmse,
     open_engine,
-    test_greedy_ids_equal_transformers,
     test_logits_equal_transformers,
 )
 from sampling import test_chains
@@ -50,7 +49,6 @@ __all__ = [
     "model",
     "test_a_chunk_says_that_it_ended",
     "test_another_seed_another_output",
-    "test_greedy_ids_equal_transformers",
     "test_logits_equal_transformers",
     "test_no_more_logprobs_than_tokens",
     "test_the_context_is_filled_to_the_last_token",
@@ -109,7 +107,15 @@ def check_phases(path: Path, golden: tiny.Golden, kv_dtype: str) -> None:
         assert last.ids == [int(whole[-1].argmax())], f"chunk {chunk}"
 
 
-@pytest.mark.parametrize("name", some(tiny.ALL, "llama", "gemma3", "phi3_long", "qwen2_yarn", "qwen3"))
+FEW = ("llama", "gemma3", "phi3_long", "qwen2_yarn", "qwen3")
+
+
+@pytest.mark.parametrize("model", some(tiny.ALL, *FEW), indirect=True)
+def test_greedy_ids_equal_transformers(model: tuple[Path, tiny.Golden]) -> None:
+    test_engine.test_greedy_ids_equal_transformers(model)
+
+
+@pytest.mark.parametrize("name", some(tiny.ALL, *FEW))
 def test_phases_agree(name: str, folder: Path) -> None:
     path = folder / f"{name}.gguf"
     tiny.write(name, "F32", path)
@@ -158,7 +164,10 @@ def test_types_without_kernels_are_refused_by_name(dtype: str, folder: Path) -> 
         open_engine(written.path)
 
 
-@pytest.mark.parametrize("dtype", [d for d in quant.DTYPES if d not in quant.CODEBOOKS])
+@pytest.mark.parametrize(
+    "dtype",
+    some([d for d in quant.DTYPES if d not in quant.CODEBOOKS], "F32", "F16", "Q4_0", "Q4_K", "MXFP4"),
+)
 def test_every_weight_type_matches_float64(dtype: str, folder: Path) -> None:
     """Activations are F16 but for F32 weights, and the weights as stored: so the bound is one for all."""
     written = tiny.write("llama_256", dtype, folder / f"llama_256-{dtype}.gguf")

@@ -144,6 +144,7 @@ def test_every_schedule(schedule: Schedule) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.in_turn
 @pytest.mark.parametrize("tiles", [False, True])
 def test_the_kernel_table(tiles: bool) -> None:
     lab = ExpertsLab(2, tiles=tiles)

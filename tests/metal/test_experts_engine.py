@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from akunu.base.errors import UnsupportedError
-from metal.on_metal import metal_engines
+from metal.on_metal import metal_engines, some
 from metal.test_sequences import part, step
 from metal.tiny_model import open_metal
 from metal_emulator.control import Control
@@ -19,7 +19,10 @@ __all__ = ["folder", "metal_engines", "test_the_engine_equals_transformers"]
 pytestmark = pytest.mark.usefixtures("metal_engines")
 
 
-@pytest.mark.parametrize("dtype", [dtype for dtype in QUANTISED if dtype not in quant.CODEBOOKS])
+WITH_KERNELS = [dtype for dtype in QUANTISED if dtype not in quant.CODEBOOKS]
+
+
+@pytest.mark.parametrize("dtype", some(WITH_KERNELS, "Q4_0", "Q4_K", "MXFP4"))
 def test_every_weight_type_matches_float64(dtype: str, folder: Path) -> None:
     test_experts.test_every_weight_type_matches_float64(dtype, folder)
 

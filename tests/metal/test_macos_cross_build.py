@@ -21,7 +21,7 @@ from missing import missing
 ROOT = Path(__file__).resolve().parents[2]
 HERE = ROOT / "tests" / "metal" / "macos"
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.long, pytest.mark.in_turn("macos"), pytest.mark.timeout(1800)]
 
 # What zig's driver does not take as clang does: an -march of Arm, a bundle, room for longer names. At its
 # first link it would compile its own C++ library and runtimes, two minutes of processor time: a Mac has them,

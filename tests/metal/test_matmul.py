@@ -104,6 +104,7 @@ def test_rows_of_any_length(dtype: str, k: int) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.in_turn
 @pytest.mark.parametrize("dtype", FEW)
 @pytest.mark.parametrize("schedule", SCHEDULES_DEFAULT[1:], ids=str)
 def test_results_do_not_depend_on_the_order_of_threads(dtype: str, schedule: Schedule) -> None:
@@ -189,6 +190,7 @@ def test_lint_looks_into_templates() -> None:
 
 
 @pytest.mark.long
+@pytest.mark.in_turn
 @pytest.mark.parametrize("sanitizer", ["tsan", "asan"])
 @pytest.mark.parametrize("dtype", ["f16", "q6_k", "mxfp4", "mlx_q3", "mixed"])
 def test_sanitizers_find_nothing(sanitizer: str, dtype: str) -> None:

@@ -40,6 +40,7 @@ def of_file(path: Path) -> list[str]:
 
 
 @pytest.mark.long
+@pytest.mark.in_turn
 @pytest.mark.parametrize("file", FILES)
 def test_no_array_is_in_memory(file: str) -> None:
     assert of_file(KERNELS / f"{file}.metal") == []

@@ -53,6 +53,7 @@ def labs() -> dict[Schedule, SamplingLab]:
 
 
 @pytest.mark.long  # tests/kernels asks the device
+@pytest.mark.in_turn
 @pytest.mark.parametrize("row", CASES, ids=lambda c: c.id)
 def test_the_kernel_table(labs: dict[Schedule, SamplingLab], row: Case) -> None:
     lab = labs[FIFO]
@@ -60,6 +61,7 @@ def test_the_kernel_table(labs: dict[Schedule, SamplingLab], row: Case) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.in_turn
 @pytest.mark.parametrize("row", ODD, ids=lambda c: c.id)
 def test_no_schedule_changes_a_result(labs: dict[Schedule, SamplingLab], row: Case) -> None:
     for lab in labs.values():

@@ -54,6 +54,8 @@ FORMS: dict[str, tuple[dict[str, Any], Writer]] = {
     "nf4 nested": (BNB, partial(packing.nf4, nested=True)),
 }
 
+OF_EACH_KIND = ("gptq act order", "awq", "packed with zeros", "bytes", "nf4 nested")
+
 
 def written(
     name: str,
@@ -85,8 +87,17 @@ def types_of(path: Path) -> set[str]:
     return {ref.dtype for name, ref in ModelFolder(path).spec().tensors.items() if "attn_output" in name}
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("name", ["llama_256", "phi3", "qwen3moe"])
+@pytest.mark.parametrize(
+    ("name", "form"),
+    [
+        *(("llama_256", form) for form in FORMS),
+        *(
+            pytest.param(name, form, marks=[] if form in OF_EACH_KIND else pytest.mark.long)
+            for name in ("phi3", "qwen3moe")
+            for form in FORMS
+        ),
+    ],
+)
 def test_a_packed_folder_is_the_model_of_its_values(name: str, form: str, tmp_path: Path) -> None:
     """Phi-3 has Q, K and V in one matrix, and gate and up in one; experts are matrices of their own."""
     codes, values = written(name, form, tmp_path)

@@ -157,6 +157,7 @@ for n in range(6):
 
 
 @pytest.mark.long
+@pytest.mark.in_turn
 @pytest.mark.parametrize("options", [{}, {"batch_size": 4}, {"vad_filter": True}])
 def test_three_hours_take_little_memory(options: dict[str, Any]) -> None:
     """In a process of its own, with a model that takes no time: less than 300 MB above the model."""

@@ -10,6 +10,8 @@ from akunu.tokenizer import Tokenizer
 
 from .vocabularies import REAL, data_file, real
 
+SOME = ("llama-spm", "qwen2", "gpt-2")
+
 
 def seconds(tokenizer: Tokenizer, text: str) -> float:
     start = time.process_time()
@@ -19,13 +21,16 @@ def seconds(tokenizer: Tokenizer, text: str) -> float:
     return took
 
 
-@pytest.mark.parametrize("name", REAL)
+@pytest.mark.parametrize(
+    "name",
+    [name if name in SOME else pytest.param(name, marks=pytest.mark.long) for name in REAL],
+)
 def test_a_megabyte_of_prose_takes_seconds_at_most(name: str) -> None:
     text = data_file("text/tinyshakespeare.txt").read_text()
     assert seconds(real(name), text) < 10
 
 
-@pytest.mark.parametrize("name", ["llama-spm", "qwen2", "gpt-2"])
+@pytest.mark.parametrize("name", SOME)
 @pytest.mark.parametrize("unit", ["a", " ", "\n", "ab", "!?", "日本", "<|im_end|>"])
 def test_one_long_run_takes_no_longer(name: str, unit: str) -> None:
     assert seconds(real(name), unit * (300_000 // len(unit))) < 15

@@ -97,7 +97,10 @@ def test_a_check_is_refused_before_a_file_is_written(
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("name", ["bert", "bert_rank", "modern", "nomic", "qwen3"])
+LONG = [pytest.param(name, marks=pytest.mark.long) for name in ("bert_rank", "modern", "nomic")]
+
+
+@pytest.mark.parametrize("name", ["bert", "qwen3", *LONG])
 def test_profile_times_a_step_of_texts(
     name: str, tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import struct
 import zlib
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -50,6 +51,7 @@ def _patched(data: bytes, at: int, new: bytes) -> bytes:
     return data[:at] + new + data[at + len(new) :]
 
 
+@cache
 def right() -> dict[str, bytes]:
     """Files of rare kinds, all of a red picture."""
     turned = Image.Exif()
@@ -75,6 +77,7 @@ def right() -> dict[str, bytes]:
     }
 
 
+@cache
 def wrong() -> dict[str, tuple[bytes, str]]:
     """Files that are refused, each with words of the message."""
     noise = _noise()

@@ -74,6 +74,7 @@ def test_texts_of_a_trained_model_are_valid(schema: Schema, seed: int) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.in_turn
 @pytest.mark.parametrize("model, examples", [(hostile, 400), (ember, 200)])
 def test_texts_of_several_hundred_schemas_are_valid(model, examples: int) -> None:
     @settings(QUICK, max_examples=examples)
@@ -91,6 +92,7 @@ def test_texts_of_schemas_as_people_write_them_are_valid(name: str, model) -> No
 
 
 @pytest.mark.long
+@pytest.mark.in_turn
 @pytest.mark.parametrize("model", [hostile, ember])
 def test_many_texts_of_schemas_as_people_write_them_are_valid(model) -> None:
     for schema in SCHEMAS.values():

@@ -115,7 +115,10 @@ def test_a_file_becomes_the_folder_of_transformers(name: str, place: Path, tmp_p
     same_tensors(again, file_of(name, place))
 
 
-@pytest.mark.parametrize("name", TO_FOLDER)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.long) if name in families.ALL else name for name in TO_FOLDER],
+)
 def test_mlx_has_the_experts_of_a_part_in_one_tensor(name: str, place: Path, tmp_path: Path) -> None:
     of_file = akunu.convert(file_of(name, place), tmp_path / "file", "mlx-8bit", progress=False)
     of_folder = akunu.convert(folder_of(name, place), tmp_path / "folder", "mlx-8bit", progress=False)
