@@ -254,6 +254,30 @@ def test_a_schema_without_a_type_asks_about_its_own_kind_of_values_alone(
     assert not any(allows(schema, text) for text in invalid)
 
 
+LETTERS, DIGIT, DOTS, SPACES = "\u00e9\u4e2d", "\u0967", "\u2026", "\u00a0\u0085\ufeff"
+MIXED = f"a1_-{LETTERS}{DIGIT}{DOTS}{SPACES}"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "allowed"),
+    [
+        *((pattern, f"-{DOTS}{SPACES}") for pattern in (r"^\W$", r"^[^\w]$")),
+        *((pattern, f"a_-{LETTERS}{DOTS}{SPACES}") for pattern in (r"^\D$", r"^[^\d]$")),
+        *((pattern, "a1_") for pattern in (r"^\w$", r"^[^\W]$")),
+        *((pattern, MIXED) for pattern in (r"^[\w\W]$", r"^[\s\S]$", r"^[\D\d]$")),
+        (r"^[^\w\s]$", f"-{DOTS}"),
+        (r"^[^\W\d_]$", "a"),
+        (r"^[^\D]$", "1"),
+        (r"^[^\s]$", f"a1_-{LETTERS}{DIGIT}{DOTS}"),
+    ],
+)
+def test_classes_are_what_ecma_and_python_both_mean(pattern: str, allowed: str) -> None:
+    schema = {"type": "string", "pattern": pattern}
+    assert [char for char in MIXED if allows(schema, json.dumps(char, ensure_ascii=False))] == [
+        char for char in MIXED if char in allowed
+    ]
+
+
 def test_where_such_numbers_have_no_place_nothing_invalid_is_written() -> None:
     schema = {"allOf": [{"type": "object", "properties": {"n": INT64}}, {"required": ["n"]}]}
     assert allows(schema, '{"n": 5}')
