@@ -382,7 +382,7 @@ def _charsmap(data: bytes) -> dict[str, Any]:
 
 
 def _llamas(said: _Pieces, special: Mapping[str, Any]) -> dict[str, Any]:
-    """What Llama's class does around the pieces."""
+    """Make what stands around the pieces in the class of Llama's tokenizers."""
     prefix = said.dummy_prefix and special.get("add_prefix_space") is not False
     first: list[dict[str, Any]] = [_charsmap(said.charsmap)] if said.charsmap else []
     if said.extra_whitespaces:

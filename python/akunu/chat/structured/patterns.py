@@ -27,7 +27,7 @@ _NO_SPACES: Final = (*_SPACES, (0x1C, 0x1F), (0x85, 0x85), (0xFEFF, 0xFEFF))
 """The white space of ECMA or Python: `\\S` has none of it."""
 _LINE_ENDS: Final = ((10, 10), (13, 13), (0x2028, 0x2029))
 _SHORTHANDS: Final = {"d": _DIGITS, "w": _WORDS, "s": _SPACES}
-"""What both languages have; `_shorthand` knows the rest."""
+"""The characters of a shorthand in both languages; `_shorthand` knows the rest."""
 _CONTROLS: Final = {"n": 10, "r": 13, "t": 9, "v": 11, "f": 12, "0": 0}
 _LAST: Final = 0x10FFFF
 
@@ -253,7 +253,7 @@ class _Translation:
 
 
 def _shorthand(letter: str, *, wide: bool) -> Ranges:
-    """What ``\\d`` and the like mean in both languages; `wide`: in either."""
+    """Return the characters of ``\\d`` and the like in both languages; `wide`: in either."""
     ranges = list(_SHORTHANDS[letter.lower()])
     if wide != letter.isupper():
         ranges += _NO_SPACES if letter in "sS" else _pythons(letter.lower())
@@ -262,7 +262,7 @@ def _shorthand(letter: str, *, wide: bool) -> Ranges:
 
 @cache
 def _pythons(letter: str) -> tuple[tuple[int, int], ...]:
-    """What Python's ``\\d`` or ``\\w`` has beyond ASCII."""
+    """List the characters beyond ASCII of ``\\d`` or ``\\w`` in Python."""
     text = "".join(map(chr, range(0x80, 0x40000)))  # beyond them there are none
     return tuple((found.start() + 0x80, found.end() + 0x7F) for found in re.finditer(rf"\{letter}+", text))
 

@@ -65,7 +65,7 @@ def structure_of(options: Mapping[str, object]) -> Structure | None:
 
 
 def with_any_space(structure: Structure) -> Structure:
-    """The same JSON with white space anywhere, unless its schema has a style; others as they are."""
+    """Allow white space anywhere in JSON whose schema has no style; others stay as they are."""
     if structure.kind not in ("schema", "json"):
         return structure
     schema = json.loads(structure.text) if structure.kind == "schema" else {"type": "object"}
