@@ -132,6 +132,23 @@ def test_a_flac_file_that_is_cut_off_is_heard_up_to_there() -> None:
     assert found == len(there)
 
 
+@pytest.mark.parametrize("more", [b"TAG" + bytes(125), bytes(5000), b"APETAGEX" + bytes(100)])
+def test_what_follows_the_last_frame_of_flac_is_no_sound(more: bytes) -> None:
+    assert np.array_equal(load_audio(FLAC + more), load_audio(FLAC))
+
+
+@pytest.mark.parametrize("data", [VORBIS, OPUS, VORBIS + OPUS])
+def test_an_ogg_file_that_ends_within_a_page_is_heard_up_to_there(data: bytes) -> None:
+    """One that ends behind a page may be all there is: what records calls does not mark the last one."""
+    page = data.rindex(b"OggS")
+    whole = load_audio(data[:page])
+    found = []
+    with pytest.raises(AudioError, match=r"is cut off after \d\.\d\d s; fetch it again"):
+        for block in audio_blocks(data[: page + 100]):
+            found.append(block)
+    assert 0 < len(np.concatenate(found)) <= len(whole)
+
+
 # -- MP3 -----------------------------------------------------------------------------------------------------
 
 

@@ -305,11 +305,13 @@ def test_a_pipe_is_not_waited_for(tmp_path):
     [
         *(("big.gguf.part1of2", "big.gguf.part*"), ("big.gguf.part2of2", "big.gguf.part*")),
         *(("big.gguf-split-a", "big.gguf-split-*"), ("big.gguf.part-aa", "big.gguf.part-*")),
+        *(("a big.gguf.part1", "'a big.gguf.part'*"), ("big.gguf-part-00001-of-00002", "big.gguf-part-*")),
         *(("big.gguf.001", "big.gguf.???"), ("big.gguf.ab", "big.gguf.??")),
     ],
 )
 def test_a_piece_says_how_to_join_it(name, pieces, tmp_path):
-    command = re.escape(f"cat {pieces} > big.gguf")
+    whole = "'a big.gguf'" if "'" in pieces else "big.gguf"
+    command = re.escape(f"cat {pieces} > {whole}")
     with pytest.raises(ModelFileError, match=f"is a piece of a file that was cut .*{command}"):
         akunu.load(touch(tmp_path / name), progress=False)
 

@@ -338,7 +338,7 @@ def test_where_a_call_is_forced_the_format_of_the_content_is_left_out(served, ch
         {"dry_multiplier": 0.8, "dry_sequence_breakers": '"\\n", ":"', "dry_penalty_last_n": -1},
         {"thinking": {"type": "disabled"}},
         {"enable_thinking": False, "think": False, "reasoning": {"enabled": False}},
-        {"n_predict": -2},
+        {"n_predict": -2, "n_keep": -1},
     ],
 )
 def test_values_that_other_servers_take_are_taken(served, fields):

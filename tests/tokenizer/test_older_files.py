@@ -67,6 +67,28 @@ def test_mpnets_pairs(tmp_path: Path) -> None:
     assert (pair.before, pair.between, pair.after, pair.first_kind) == ((0,), (2, 2), (2,), None)
 
 
+def test_mpnets_class_may_be_known_by_its_model(tmp_path: Path) -> None:
+    write(tmp_path, "vocab.txt", "\n".join(["<s>", "<pad>", "</s>", "[UNK]", "a", "b", "<mask>"]))
+    write(tmp_path, "config.json", {"model_type": "mpnet"})
+    assert opened(tmp_path).encode("a b") == [0, 4, 5, 2]
+
+
+@pytest.mark.parametrize(
+    ("file", "said"),
+    [
+        ("config.json", {"model_type": "bert", "tokenizer_class": "BertJapaneseTokenizer"}),
+        ("tokenizer_config.json", {"tokenizer_class": "BertJapaneseTokenizer"}),
+        ("config.json", {"model_type": "roberta", "tokenizer_class": "PhobertTokenizer"}),
+        ("tokenizer_config.json", {"tokenizer_class": "BertTokenizer", "do_basic_tokenize": False}),
+    ],
+)
+def test_words_that_are_cut_in_another_way_are_refused(file: str, said: Any, tmp_path: Path) -> None:
+    write(tmp_path, "vocab.txt", "\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a"]))
+    write(tmp_path, file, said)
+    with pytest.raises(UnsupportedError, match=rf"how a {said['tokenizer_class']} splits text is not known"):
+        opened(tmp_path)
+
+
 @pytest.mark.parametrize(
     ("kind", "config"),
     [
@@ -148,6 +170,48 @@ def test_unigram(name: str, tmp_path: Path) -> None:
     if fairseq:
         assert (pair.before, pair.between, pair.after) == ((0,), (2, 2), (2,))
         assert tokenizer.encode("a <mask>", add_special=False, parse_special=True)[-1] == n + 1
+
+
+def test_camemberts_ids(tmp_path: Path) -> None:
+    """Four pieces of fairseq's and one that is not used come before the model's own, less the unknown one."""
+    theirs = sentences(tmp_path, "sentencepiece.bpe.model", "unigram")
+    write(tmp_path, "config.json", {"model_type": "camembert"})
+    n = theirs.get_piece_size()
+    tokenizer = opened(tmp_path, n + 5)
+    for text in PLAIN:
+        ids = [3 if i == theirs.unk_id() else i + 4 for i in theirs.encode(text)]
+        assert tokenizer.encode(text) == [5, *ids, 6], text
+    assert tokenizer.encode("a <mask>", add_special=False, parse_special=True)[-1] == n + 4
+
+
+@pytest.mark.parametrize("rule", ["identity", "nmt_nfkc"])
+@pytest.mark.parametrize("kind", ["bpe", "unigram"])
+def test_llamas_class_with_other_pieces(kind: str, rule: str, tmp_path: Path) -> None:
+    theirs = sentences(
+        tmp_path, "tokenizer.model", kind, byte_fallback=True, normalization_rule_name=rule,
+        remove_extra_whitespaces=rule != "identity",
+    )  # fmt: skip
+    write(tmp_path, "tokenizer_config.json", {"tokenizer_class": "LlamaTokenizer"})
+    tokenizer = opened(tmp_path)
+    for text in [*PLAIN, "  ﬁne  ½ "]:
+        if text.strip() or rule == "identity":
+            assert tokenizer.encode(text) == [1, *theirs.encode(text)], text
+
+
+def test_a_space_before_the_first_text_alone(tmp_path: Path) -> None:
+    """What `legacy: false` says of Llama's class, and `add_prefix_space: false`: no space at all."""
+    theirs = sentences(
+        tmp_path, "tokenizer.model", "bpe", byte_fallback=True, normalization_rule_name="identity",
+        remove_extra_whitespaces=False,
+    )  # fmt: skip
+    space, letter = theirs.encode("H")
+    for config, expected in (
+        ({}, [space, letter, 1, space, letter]),
+        ({"legacy": False}, [space, letter, 1, letter]),
+        ({"add_prefix_space": False}, [letter, 1, letter]),
+    ):
+        write(tmp_path, "tokenizer_config.json", {"tokenizer_class": "LlamaTokenizer", **config})
+        assert opened(tmp_path).encode("H<s>H", add_special=False, parse_special=True) == expected, config
 
 
 @pytest.mark.parametrize("lower", [True, False])

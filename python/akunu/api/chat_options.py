@@ -142,11 +142,12 @@ def prepare(
         tools, choice = None, "auto"
     tokens_of_image = rest.pop("image_tokens", None)
     images = sight.shown(messages, tokens_of_image) if sight is not None else None
+    wanted = rest.pop("continue_final_message", None)
     segments = template.render(
         messages,
         images=images,
         tools=tools,
-        continue_final_message=rest.pop("continue_final_message", None),
+        continue_final_message=wanted,
         generic_tools=generic,
         variables=variables,
     )
@@ -156,14 +157,16 @@ def prepare(
     # Where the answer has a structure of its own, an object is what was asked for.
     loose = tools and lenient and choice == "auto" and not any(rest.get(name) for name in ARGUMENTS)
     family = template.family_for(tools, generic=generic)
-    thinks = family.opens_reasoning("".join(segment.text for segment in segments))
+    begun = _begun(messages, wanted)
+    thinks = family.opens_reasoning("".join(segment.text for segment in segments), begun)
+    within = begun is not None and not thinks and bool(begun or family.opening)
     calls = family.tool_tag(tools, choice, parallel) if tools else None
     if calls is not None and rest.get("structural_tag") is not None:
         raise InvalidArgumentError(
             "structural_tag: what is asked of the calls of tools makes one of its own; give one of them"
         )
     tag = calls or rest.get("structural_tag")
-    if choice == "auto" and (thinks or family.opening or tools):
+    if choice == "auto" and not within and (thinks or family.opening or tools):
         # The answer's constraint holds where its content begins, or the answer is a call.
         content = _content_tag(rest, family.opening)
         if content is not None:
@@ -178,12 +181,25 @@ def prepare(
         tokens = None
     budget = None if tokens is None else family.thinking_budget(tokens, thinks)
     reading = Reading(family, tools, thinks, template.visible_ids, budget)
+    if begun and within and tag is None:
+        reading.begun = begun.rpartition(family.reasoning[1])[2].lstrip()
     if loose:
         reading.loose = MOST_LOOSE if parallel else 1
         reading.late = late_arguments(Tools(tools), family.reasoning, thinks)
     generation: GenerationOptions = rest  # type: ignore[assignment]  # `resolve` checks what is left
     ids, rows = template.encode_placed(segments)
     return ChatPrompt(ids, generation, reading, rows)
+
+
+def _begun(messages: Sequence[Mapping[str, Any]], wanted: bool | None) -> str | None:
+    """The text that the answer goes on with, of messages that were rendered; None: it is a new message."""
+    last = messages[-1]
+    if wanted is False or last["role"] != "assistant" or last.get("tool_calls"):
+        return None
+    content = last.get("content")
+    if isinstance(content, Sequence) and not isinstance(content, str):
+        content = "".join(part.get("text") or "" for part in content)
+    return content
 
 
 def _content_tag(options: dict[str, Any], opening: str) -> Tag | None:

@@ -418,7 +418,9 @@ class Model(Chatting, Measuring):
         self._check_open()
         ids = self._prompt_ids(prompt)
         request = resolve(options, self.sampling, self.config.vocab_size)
-        constraint = None if request.structure is None else self._compiler.constraint(request.structure)
+        begun = "" if reading is None else reading.begun
+        structure = request.structure
+        constraint = None if structure is None else self._compiler.constraint(structure, begun)
         if reading is not None and reading.budget is not None:
             constraint = self._compiler.thinking(reading.budget, constraint)
         if reading is not None and reading.late is not None and self.tokenizer.end_of_generation_ids:

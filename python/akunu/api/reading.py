@@ -52,6 +52,8 @@ class Reading:
         """Most calls in another form than the family's that are read as calls (`loose_calls`)."""
         self.late: LateConstraints | None = None
         """The constraint of the answer once it has begun as a call."""
+        self.begun = ""
+        """The text in the prompt that the answer goes on with, for the answer's constraint."""
         self._family = family
         self._tools = Tools(tools)
         self._thinking = thinking

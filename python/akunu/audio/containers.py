@@ -27,6 +27,6 @@ def recordings(file: Bytes) -> list[FileRecording]:
     ):
         if file.at(begin, len(magic)) == magic:
             parts = list(found(file, begin))
-            changed = len(parts) > 1 or any(part.head or part.announced for part in parts)
+            changed = len(parts) > 1 or any(part.head or part.announced or part.cut for part in parts)
             return parts if changed else []
     return mpeg.recordings(file, begin)

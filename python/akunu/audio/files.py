@@ -177,7 +177,9 @@ class Recording:
         while True:
             try:
                 with quiet(file.format == "MP3"):
-                    block = file.read(BLOCK_FRAMES, dtype="float32", always_2d=True)
+                    # libFLAC would look for a frame in what stands behind the last one.
+                    left = file.frames - frames if file.format == "FLAC" else BLOCK_FRAMES
+                    block = file.read(min(left, BLOCK_FRAMES), dtype="float32", always_2d=True)
                 self._raise_failed()
             except soundfile.LibsndfileError as error:
                 self._raise_failed()
@@ -193,6 +195,8 @@ class Recording:
                 break
             frames += len(block)
             yield from_array(block, self._channel)
+        if part is not None and part.cut:
+            raise AudioError(f"{self._name} is cut off after {seconds(frames)}; fetch it again")
         if part is not None and part.announced is not None:
             raise AudioError(
                 f"{self._name} is damaged or cut off after {seconds(frames)}: its head announces "

@@ -61,7 +61,9 @@ def _one(file: Bytes, start: int, end: int) -> FileRecording:
     frames = [*_frames(data, block)]
     for frame, following in zip(reversed(frames), [None, *reversed(frames)], strict=False):
         stop = len(data) if following is None else following.at
-        if _crc16(data[frame.at : stop]) == 0:
+        # The last one may have something behind it that is no sound: a tag, padding.
+        complete = following is None and frame.first + frame.samples == announced
+        if complete or _crc16(data[frame.at : stop]) == 0:
             break
     else:
         return plain

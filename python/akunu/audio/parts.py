@@ -14,12 +14,14 @@ _AT_ONCE: Final = 1 << 20
 class FileRecording:
     """One recording: `head` and then these stretches of the file.
 
-    `announced` is the number of samples that its head promises, where there are fewer.
+    `announced` is the number of samples that its head promises, where there are fewer; `cut` says that the
+    file ends within it.
     """
 
     head: bytes
     stretches: tuple[tuple[int, int], ...]
     announced: int | None = None
+    cut: bool = False
 
 
 class Bytes:

@@ -64,9 +64,17 @@ class Family:
     layout: Callable[[Answer], Steps[None]] = in_order
     call_id: Callable[[], str] = _openai_id
 
-    def opens_reasoning(self, prompt: str) -> bool:
-        """Whether a prompt ends within the reasoning, which the answer then goes on with."""
-        return prompt.rstrip().endswith(self.reasoning[0])
+    def opens_reasoning(self, prompt: str, begun: str | None = None) -> bool:
+        """Whether a prompt ends within the reasoning, which the answer then goes on with.
+
+        `begun` is what the answer begins with in the prompt, if it does: it may open the reasoning itself.
+        """
+        begin, end = self.reasoning
+        _, mark, rest = prompt.rpartition(begin)
+        rest = rest.strip()
+        return bool(mark) and (
+            not rest or (begun is not None and begun.strip().endswith(rest) and end not in rest)
+        )
 
     def thinking_budget(self, tokens: int, opened: bool) -> ThinkingBudget:
         """Reasoning of so many tokens at most; `opened`: the prompt ends within it."""

@@ -176,7 +176,7 @@ def _check_kind(file: Path) -> None:
         names = [entry.name for entry in file.parent.iterdir()] if file.name == "model.bin" else [file.name]
         if pickled := pickle_error(file, names):
             raise pickled
-    if command := joining(file.name):
+    if command := joining(file.name, [entry.name for entry in file.parent.iterdir()]):
         raise ModelFileError(
             f"{file} is a piece of a file that was cut for upload; join the pieces in their folder, "
             f"{file.absolute().parent}: {command}"
@@ -193,7 +193,7 @@ def _check_kind(file: Path) -> None:
 def _directory_error(folder: Path) -> AkunuError | None:
     """Why a folder is no model, if it is none."""
     names = sorted(entry.name for entry in folder.iterdir())
-    gguf = [name for name in names if name.endswith(".gguf")]
+    gguf = [name for name in names if name.lower().endswith(".gguf")]
     if is_model_folder(names) and ("config.json" in names or not gguf):
         return None
     if gguf:

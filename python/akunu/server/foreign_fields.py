@@ -55,7 +55,7 @@ class ForeignFields(Fields, kw_only=True):
         "prompt_logprobs": (0,),
         "return_token_ids": (False,),
         "id_slot": (-1,),
-        "n_keep": (0,),
+        "n_keep": (0, -1),
         "n_probs": (0,),
         "mirostat": (0,),
         "dynatemp_range": (0, 0.0),

@@ -35,7 +35,14 @@ _BYTES_BPE: Final[Mapping[str, tuple[str, ...]]] = {
     "qwen2": ("Qwen2Tokenizer", *_QWEN),
 }
 """Pre-tokenizers by Transformers' classes and, where no class is named, by `model_type`."""
+_WORDPIECE: Final = (
+    "BertTokenizer", "ConvBertTokenizer", "DPRContextEncoderTokenizer", "DPRQuestionEncoderTokenizer",
+    "DistilBertTokenizer", "ElectraTokenizer", "LayoutLMTokenizer", "MPNetTokenizer", "MobileBertTokenizer",
+    "SqueezeBertTokenizer", "None",
+)  # fmt: skip
+"""Classes whose `vocab.txt` is WordPiece's. Others go with a cutter of words, or have other pieces."""
 _FAIRSEQ: Final = ("XLMRobertaTokenizer", "xlm-roberta")
+_CAMEMBERT: Final = ("CamembertTokenizer", "camembert")
 _DEBERTA: Final = ("DebertaV2Tokenizer", "deberta-v2")
 
 
@@ -53,7 +60,8 @@ def older_tokenizer(folder: Path) -> dict[str, Any] | None:
     special = read_optional(folder / "special_tokens_map.json") | read_optional(
         folder / "tokenizer_config.json"
     )
-    kind = special.get("tokenizer_class") or read_optional(folder / "config.json").get("model_type")
+    config = read_optional(folder / "config.json")
+    kind = special.get("tokenizer_class") or config.get("tokenizer_class") or config.get("model_type")
     kind = str(kind).removesuffix("Fast")
     for name in SENTENCEPIECE:
         if name in names:
@@ -61,8 +69,15 @@ def older_tokenizer(folder: Path) -> dict[str, Any] | None:
     if {"vocab.json", "merges.txt"} <= names:
         return _bytes_bpe(folder, kind, special)
     if "vocab.txt" in names:
-        return _wordpiece(folder / "vocab.txt", special)
+        return _wordpiece(folder / "vocab.txt", kind, special)
     return None
+
+
+def _unknown_split(folder: Path, files: str, kind: str) -> UnsupportedError:
+    return UnsupportedError(
+        f"{folder} has {files}, but no tokenizer.json, and how a {kind} splits text is not known; make it "
+        "with Transformers: AutoTokenizer.from_pretrained(IN).save_pretrained(OUT)"
+    )
 
 
 def _name(special: Mapping[str, Any], key: str, usual: str) -> str:
@@ -109,12 +124,19 @@ def _around(
     }
 
 
-def _wordpiece(path: Path, special: Mapping[str, Any]) -> dict[str, Any]:
+def _wordpiece(path: Path, kind: str, special: Mapping[str, Any]) -> dict[str, Any]:
+    is_class = kind.endswith("Tokenizer")
+    if (
+        (is_class and kind not in _WORDPIECE)
+        or kind == "roberta"
+        or special.get("do_basic_tokenize") is False
+    ):
+        raise _unknown_split(path.parent, path.name, kind)
     words = read_text(path, limit=LIMIT).split("\n")
     if words and not words[-1]:
         del words[-1]
     ids = {word.rstrip("\r"): i for i, word in enumerate(words)}
-    mpnet = special.get("tokenizer_class") in ("MPNetTokenizer", "MPNetTokenizerFast")
+    mpnet = kind in ("MPNetTokenizer", "mpnet")
     usual = dict(
         zip(("cls", "sep", "unk", "pad", "mask"), ("[CLS]", "[SEP]", "[UNK]", "[PAD]", "[MASK]"), strict=True)
     )
@@ -151,10 +173,7 @@ def _wordpiece(path: Path, special: Mapping[str, Any]) -> dict[str, Any]:
 def _bytes_bpe(folder: Path, kind: str, special: Mapping[str, Any]) -> dict[str, Any]:
     name = next((name for name, kinds in _BYTES_BPE.items() if kind in kinds), None)
     if name is None:
-        raise UnsupportedError(
-            f"{folder} has vocab.json and merges.txt, but no tokenizer.json, and how a {kind} splits text is "
-            "not known; make it with Transformers: AutoTokenizer.from_pretrained(IN).save_pretrained(OUT)"
-        )
+        raise _unknown_split(folder, "vocab.json and merges.txt", kind)
     ids = read_object(folder / "vocab.json", limit=LIMIT)
     lines = read_text(folder / "merges.txt", limit=LIMIT).split("\n")
     merges = [line for line in lines if line.strip() and not line.startswith("#version")]
@@ -279,8 +298,14 @@ def _read_pieces(path: Path) -> _Pieces:
 def _sentencepiece(path: Path, kind: str, special: Mapping[str, Any]) -> dict[str, Any]:
     said = _read_pieces(path)
     pieces = said.pieces
-    fairseq = kind in _FAIRSEQ or path.name == "sentencepiece.bpe.model"
-    if fairseq:  # fairseq's own ids for the first ones
+    camembert = kind in _CAMEMBERT
+    fairseq = camembert or kind in _FAIRSEQ or path.name == "sentencepiece.bpe.model"
+    if camembert:  # the model's own first ones follow, less the unknown one
+        names = ("<s>NOTUSED", "<pad>", "</s>NOTUSED", "<unk>")
+        first = [(name, 0.0, _UNKNOWN if name == "<unk>" else _CONTROL) for name in names]
+        unused = ("<unk>NOTUSED", -100.0, _CONTROL)
+        pieces = [*first, unused, *pieces[1:], ("<mask>", 0.0, _CONTROL)]
+    elif fairseq:  # fairseq's own ids for the first ones
         first = [
             ("<s>", 0.0, _CONTROL),
             ("<pad>", 0.0, _CONTROL),
@@ -300,43 +325,33 @@ def _sentencepiece(path: Path, kind: str, special: Mapping[str, Any]) -> dict[st
         if what in (_CONTROL, _UNKNOWN, _USER_DEFINED)
     ]
     result: dict[str, Any] = {"added_tokens": added}
-    if said.model_type == _BPE:
-        replace = {"type": "Replace", "pattern": {"String": " "}, "content": SPACE}
-        steps = [{"type": "Prepend", "prepend": SPACE}] if said.dummy_prefix else []
-        strip = [{"type": "Strip", "content": " ", "start": 1, "stop": 0}] if said.dummy_prefix else []
-        result |= {
-            "normalizer": {"type": "Sequence", "normalizers": [*steps, replace]},
-            "pre_tokenizer": None,
-            "decoder": {
-                "type": "Sequence",
-                "decoders": [
-                    {"type": "Replace", "pattern": {"String": SPACE}, "content": " "},
-                    {"type": "ByteFallback"},
-                    {"type": "Fuse"},
-                    *strip,
-                ],
-            },
-            "model": {
-                "type": "BPE",
-                "unk_token": pieces[unknown][0],
-                "fuse_unk": True,
-                "byte_fallback": said.byte_fallback,
-                "vocab": ids,
-                "merges": _merges(pieces),
-            },
-        }
-        begin = pieces[said.bos_id][0] if 0 <= said.bos_id < len(pieces) else ""
-        result["post_processor"] = _around(begin, "", [begin] if begin else [], ids, kinds=False)
-        return result
+    begin = pieces[said.bos_id][0] if 0 <= said.bos_id < len(pieces) else ""
     deberta = kind in _DEBERTA or path.name == "spm.model"
+    model: dict[str, Any] = {
+        "type": "Unigram",
+        "unk_id": unknown,
+        "vocab": [[text, score] for text, score, _ in pieces],
+        "byte_fallback": said.byte_fallback,
+    }
+    if said.model_type == _BPE:
+        model = {
+            "type": "BPE",
+            "unk_token": pieces[unknown][0],
+            "fuse_unk": True,
+            "byte_fallback": said.byte_fallback,
+            "vocab": ids,
+            "merges": _merges(pieces),
+        }
+    if said.model_type == _BPE or (path.name == "tokenizer.model" and not (fairseq or deberta)):
+        around = _around(begin, "", [begin] if begin else [], ids, kinds=False)
+        return {**result, **_llamas(said, special), "model": model, "post_processor": around}
     normalizers: list[dict[str, Any]] = []
     if deberta and special.get("do_lower_case") is True:
         normalizers.append({"type": "Lowercase"})
     if deberta:
         normalizers.append({"type": "Strip", "strip_left": True, "strip_right": True})
     if said.charsmap:
-        text = base64.b64encode(said.charsmap).decode()
-        normalizers.append({"type": "Precompiled", "precompiled_charsmap": text})
+        normalizers.append(_charsmap(said.charsmap))
     if deberta:
         normalizers.append({"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": " "})
     elif said.extra_whitespaces:
@@ -358,11 +373,39 @@ def _sentencepiece(path: Path, kind: str, special: Mapping[str, Any]) -> dict[st
         "post_processor": _around("[CLS]", "[SEP]", ["[SEP]"], ids, kinds=True)
         if deberta
         else _around("<s>" if fairseq else "", end, [end, end] if fairseq else [end], ids, kinds=False),
-        "model": {
-            "type": "Unigram",
-            "unk_id": unknown,
-            "vocab": [[text, score] for text, score, _ in pieces],
-            "byte_fallback": said.byte_fallback,
+        "model": model,
+    }
+
+
+def _charsmap(data: bytes) -> dict[str, Any]:
+    return {"type": "Precompiled", "precompiled_charsmap": base64.b64encode(data).decode()}
+
+
+def _llamas(said: _Pieces, special: Mapping[str, Any]) -> dict[str, Any]:
+    """Make what stands around the pieces in the class of Llama's tokenizers."""
+    prefix = said.dummy_prefix and special.get("add_prefix_space") is not False
+    first: list[dict[str, Any]] = [_charsmap(said.charsmap)] if said.charsmap else []
+    if said.extra_whitespaces:
+        first.append({"type": "Strip", "strip_left": True, "strip_right": True})
+        first.append({"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": " "})
+    steps = [{"type": "Prepend", "prepend": SPACE}] if prefix else []
+    strip = [{"type": "Strip", "content": " ", "start": 1, "stop": 0}] if prefix else []
+    replace = {"type": "Replace", "pattern": {"String": " "}, "content": SPACE}
+    # The space is added before each text between special tokens, or before the first alone.
+    once = {"type": "Metaspace", "replacement": SPACE, "prepend_scheme": "first", "split": False}
+    first_alone = prefix and special.get("legacy") is False
+    normalizers = first if first_alone else [*first, *steps, replace]
+    return {
+        "normalizer": {"type": "Sequence", "normalizers": normalizers} if normalizers else None,
+        "pre_tokenizer": once if first_alone else None,
+        "decoder": {
+            "type": "Sequence",
+            "decoders": [
+                {"type": "Replace", "pattern": {"String": SPACE}, "content": " "},
+                {"type": "ByteFallback"},
+                {"type": "Fuse"},
+                *strip,
+            ],
         },
     }
 

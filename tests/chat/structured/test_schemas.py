@@ -216,6 +216,7 @@ DOUBLE = {"type": "number", "minimum": -1.7976931348623157e308, "maximum": 1.797
         ({"maximum": 2**53, "type": ["integer", "null"]}, [2**53, None], [2**53 + 1, "a"]),
         (DOUBLE, [0, 1.5, 1e300, -1e-5, 1.7976931348623157e308], [10**309]),
         ({"type": "number", "maximum": 1e20}, [1e20, 10**20, -1e300], [10**20 + 1, 2e20]),
+        ({"maximum": 1e20}, [1, 1.5, -1e300, "a", None, True, [2.5], {"b": 1e30}], [2e20]),
         ({"type": "number", "exclusiveMinimum": 5e-324, "maximum": 1}, [1, 0.5], [0, -1, 1.5]),
         ({"enum": [2**53 + 1, 1e300, "a"]}, [2**53 + 1, 1e300, "a"], [2**53]),
         ({"const": {"id": 2**63 - 1}}, [{"id": 2**63 - 1}], [{"id": 2**63}]),
@@ -238,6 +239,45 @@ def test_numbers_beyond_doubles_have_their_bounds(schema: Schema, valid, invalid
         assert allows(whole, text.format(json.dumps(value)))
     for value in invalid:
         assert not allows(whole, text.format(json.dumps(value)))
+
+
+@pytest.mark.parametrize(
+    ("schema", "valid", "invalid"),
+    [
+        ({"properties": {"n": INT64}}, ["5", '{"n": 5}', "[1.5]", '"a"'], [f'{{"n": {2**63}}}']),
+        ({"items": INT64}, ["1.5", "[5]", "{}", "null"], [f"[{2**63}]", "[1.5]"]),
+        ({"pattern": "^(?!a)b"}, ['"b"', "1.5", "null"], ['"a"', '"c"']),
+    ],
+)
+def test_a_schema_without_a_type_asks_about_its_own_kind_of_values_alone(
+    schema: Schema, valid, invalid
+) -> None:
+    assert all(allows(schema, text) for text in valid)
+    assert not any(allows(schema, text) for text in invalid)
+
+
+LETTERS, DIGIT, DOTS, SPACES = "\u00e9\u4e2d", "\u0967", "\u2026", "\u00a0\u0085\ufeff"
+MIXED = f"a1_-{LETTERS}{DIGIT}{DOTS}{SPACES}"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "allowed"),
+    [
+        *((pattern, f"-{DOTS}{SPACES}") for pattern in (r"^\W$", r"^[^\w]$")),
+        *((pattern, f"a_-{LETTERS}{DOTS}{SPACES}") for pattern in (r"^\D$", r"^[^\d]$")),
+        *((pattern, "a1_") for pattern in (r"^\w$", r"^[^\W]$")),
+        *((pattern, MIXED) for pattern in (r"^[\w\W]$", r"^[\s\S]$", r"^[\D\d]$")),
+        (r"^[^\w\s]$", f"-{DOTS}"),
+        (r"^[^\W\d_]$", "a"),
+        (r"^[^\D]$", "1"),
+        (r"^[^\s]$", f"a1_-{LETTERS}{DIGIT}{DOTS}"),
+    ],
+)
+def test_classes_are_what_ecma_and_python_both_mean(pattern: str, allowed: str) -> None:
+    schema = {"type": "string", "pattern": pattern}
+    assert [char for char in MIXED if allows(schema, json.dumps(char, ensure_ascii=False))] == [
+        char for char in MIXED if char in allowed
+    ]
 
 
 def test_where_such_numbers_have_no_place_nothing_invalid_is_written() -> None:

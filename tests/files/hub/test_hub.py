@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import re
 import subprocess
 import sys
 import threading
@@ -539,6 +540,13 @@ REPOSITORIES = {
     "someone/with-an-adapter": (["a-lora-f16.gguf", "m-vision-adapter-F16.gguf", "m.Q6_K.gguf"], {"": 2}),
     "someone/Lora-7B": (["lora-7b-Q4_K_M.gguf", "lora-7b-Q8_0.gguf"], {"": 0, "Q8_0": 1}),
     "someone/with-a-matrix": (["m.Q4_K_M.gguf", "m.imatrix.gguf", "imatrix_unsloth.gguf"], {"": 0}),
+    "someone/with-clip": (["clip-vit-large-f16.gguf", "ggml-model-q4_k.gguf"], {"": 1}),
+    "someone/with-an-ear": (
+        ["m-Q5_K_M.gguf", "m-audio-encoder-F16.gguf", "m-vision-projector-F16.gguf"],
+        {"": 0},
+    ),
+    "someone/with-a-draft": (["m-Q8_0.gguf", "m-draft-Q4_0.gguf", "m-eagle3-Q4_0.gguf"], {"": 0, "Q8_0": 0}),
+    "someone/in-capitals": (["M-Q4_K_M.GGUF", "mmproj-M-F16.GGUF"], {"": 0}),
 }
 
 
@@ -573,6 +581,7 @@ TOWERS = {
     "someone/with-an-adapter": None,
     "someone/Lora-7B": None,
     "someone/with-a-matrix": None,
+    "someone/in-capitals": "mmproj-M-F16.GGUF",
 }
 
 
@@ -622,6 +631,28 @@ def test_which_tower_is_a_models(files, model, tower):
 def test_pieces_are_to_be_joined(files, wanted, command):
     with pytest.raises(ModelFileError, match=f"in pieces: .*{command}"):
         choose("me/m", files, wanted)
+
+
+def test_ten_pieces_are_joined_in_the_order_of_their_numbers():
+    files = [f"m.gguf.part{n}of11" for n in range(1, 12)]
+    with pytest.raises(ModelFileError, match=rf"cat {' '.join(map(re.escape, files))} > m\.gguf"):
+        choose("me/m", sorted(files))
+
+
+@pytest.mark.parametrize("wanted", ["", "m-00001-of-00003.gguf"])
+def test_a_part_that_is_missing_is_said_before_the_others_are_fetched(wanted):
+    files = ["m-00001-of-00003.gguf", "m-00003-of-00003.gguf"]
+    with pytest.raises(ModelFileError, match=r"^me/m has 2 of the 3 parts of m-00001-of-00003\.gguf$"):
+        choose("me/m", files, wanted)
+
+
+def test_parts_of_two_uploads_are_not_joined():
+    files = [f"m-0000{n}-of-0000{parts}.gguf" for parts in (2, 3) for n in range(1, parts + 1)]
+    assert choose("me/m", files, "m-00001-of-00002.gguf") == files[:2]
+    with pytest.raises(
+        ModelFileError, match=r"has several models; .* m-00001-of-00002\.gguf, m-00001-of-00003"
+    ):
+        choose("me/m", files)
 
 
 def test_a_whole_file_is_taken_before_pieces():

@@ -7,13 +7,14 @@ import re
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
+from contextlib import suppress
 from functools import cached_property
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from llguidance import LLMatcher, LLParserLimits, LLTokenizer
 
-from akunu.base.errors import InvalidArgumentError
+from akunu.base.errors import AkunuError, InvalidArgumentError
 from akunu.base.kept import Kept
 from akunu.chat.structured.constraint import Constraint, GrammarConstraint, TaggedText, Watch, plain_reason
 from akunu.chat.structured.gbnf import is_gbnf, lark_of_gbnf
@@ -21,6 +22,7 @@ from akunu.chat.structured.gbnf_lark import lark_string
 from akunu.chat.structured.json_schema import schema_expression
 from akunu.chat.structured.late import Late, LateConstraints
 from akunu.chat.structured.rule_graph import check_depth
+from akunu.chat.structured.structure import with_any_space
 from akunu.chat.structured.thinking import Thinking, ThinkingBudget
 from akunu.chat.structured.vocabulary import VocabularyView
 
@@ -80,14 +82,39 @@ class Compiler:
         with self._lock:
             _ = self._grammar_tokens
 
-    def constraint(self, structure: Structure) -> Constraint:
+    def constraint(self, structure: Structure, begun: str = "") -> Constraint:
         """Return the constraint of a new output.
+
+        Parameters
+        ----------
+        structure
+            What the output has to be.
+        begun
+            What stands before it. Where the structure may begin so, the output is the rest of it. JSON that
+            it cannot begin with is an error; behind any other text the output is all of it.
 
         Raises
         ------
         InvalidArgumentError
             The structure cannot be honoured; the message names the keyword or the place.
         """
+        new = self._start(structure)
+        if not begun:
+            return new()
+        for way in (structure, with_any_space(structure)):
+            with suppress(AkunuError):
+                constraint = self._start(way)()
+                constraint.advance(self._view.encode(begun))
+                return constraint
+        if structure.kind in ("schema", "json") and begun.startswith(("{", "[", '"')):
+            raise InvalidArgumentError(
+                f"{structure.kind}: the last message, which the answer goes on with, does not begin as it "
+                f"asks: {begun[:60]!r}"
+            )
+        return new()
+
+    def _start(self, structure: Structure) -> Start:
+        """Compile a structure, if it is not known."""
         _check_size(structure)
         self.prepare()
         with self._lock:
@@ -102,7 +129,7 @@ class Compiler:
                 start.set_exception(error)
                 with self._lock:
                     self._compiled.forget(structure)
-        return start.result()()
+        return start.result()
 
     def thinking(self, budget: ThinkingBudget, inner: Constraint | None) -> Constraint:
         """Return the constraint of a new output that may think so much; `inner` constrains what follows."""

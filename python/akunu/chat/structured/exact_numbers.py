@@ -213,11 +213,11 @@ class ExactNumbers:
         if "const" in words or "enum" in words:
             self._only(words, {"const", "enum", "type"})
             return self._values([schema["const"]] if "const" in words else schema["enum"], kinds)
+        if kinds is None:  # a value of any other type is not asked about
+            kinds = [kind for kind in _TYPES if kind != "integer"]
         if isinstance(kinds, list):
             shared = {key: part for key, part in schema.items() if key != "type"}
             return " | ".join(self._rule(_of_type(shared, kind)) for kind in kinds)
-        if kinds is None:
-            kinds = next((kind for kind, own in _WORDS.items() if own & words), None)
         if kinds not in _WORDS:
             raise _NoPlace
         self._only(words, _WORDS[kinds] | {"type"})

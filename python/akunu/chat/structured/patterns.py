@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cache
 from typing import Final
 
 __all__ = ["Patterns", "has_alternatives", "llguidance_patterns"]
@@ -25,10 +26,8 @@ _SPACES: Final = (
 _NO_SPACES: Final = (*_SPACES, (0x1C, 0x1F), (0x85, 0x85), (0xFEFF, 0xFEFF))
 """The white space of ECMA or Python: `\\S` has none of it."""
 _LINE_ENDS: Final = ((10, 10), (13, 13), (0x2028, 0x2029))
-_SHORTHANDS: Final = {
-    "d": (_DIGITS, False), "D": (_DIGITS, True), "w": (_WORDS, False), "W": (_WORDS, True),
-    "s": (_SPACES, False), "S": (_NO_SPACES, True),
-}  # fmt: skip
+_SHORTHANDS: Final = {"d": _DIGITS, "w": _WORDS, "s": _SPACES}
+"""The characters of a shorthand in both languages; `_shorthand` knows the rest."""
 _CONTROLS: Final = {"n": 10, "r": 13, "t": 9, "v": 11, "f": 12, "0": 0}
 _LAST: Final = 0x10FFFF
 
@@ -128,6 +127,8 @@ class _Translation:
     def __init__(self, pattern: str) -> None:
         self._pattern = pattern
         self._at = 0
+        self._excluding = False  # within a class of what is not meant
+        self._letters: set[str] = set()  # of a class
 
     def text(self) -> str:
         parts = []
@@ -182,9 +183,9 @@ class _Translation:
             return value if value <= _LAST and not 0xD800 <= value < 0xE000 else code[0]
         letter = pattern[at + 1 : at + 2]
         self._at = at + 2
-        if letter in _SHORTHANDS and letter:
-            ranges, negated = _SHORTHANDS[letter]
-            return _complement(ranges) if negated else list(ranges)
+        if letter.lower() in _SHORTHANDS and letter:
+            self._letters.add(letter)
+            return _shorthand(letter, wide=self._excluding)
         if letter == "0" and pattern[at + 2 : at + 3].isdigit():
             return pattern[at : at + 2]
         if letter in _CONTROLS and letter:
@@ -196,11 +197,19 @@ class _Translation:
         return ord(letter)
 
     def _class(self) -> str:
+        try:
+            return self._inside()
+        finally:
+            self._excluding = False
+
+    def _inside(self) -> str:
         """``[...]``: ranges, and properties by their names."""
         start = self._at
         self._at += 1
         negated = self._pattern[self._at : self._at + 1] == "^"
         self._at += negated
+        self._excluding = negated
+        self._letters = set()
         ranges: Ranges = []
         names: list[str] = []
         while self._pattern[self._at : self._at + 1] != "]":
@@ -226,6 +235,8 @@ class _Translation:
             else:
                 ranges += low
         self._at += 1
+        if any(letter.upper() in self._letters for letter in self._letters if letter.islower()):
+            ranges, names = [(0, _LAST)], []  # [\s\S] is any character, in both languages
         return _written(ranges, negated=negated, names="".join(names))
 
     def _member(self) -> int | str | Ranges:
@@ -239,6 +250,21 @@ class _Translation:
         end = next((at for at in range(self._at, len(self._pattern)) if self._pattern[at] == "]"), None)
         self._at = len(self._pattern) if end is None else end + 1
         return self._pattern[start : self._at]
+
+
+def _shorthand(letter: str, *, wide: bool) -> Ranges:
+    """Return the characters of ``\\d`` and the like in both languages; `wide`: in either."""
+    ranges = list(_SHORTHANDS[letter.lower()])
+    if wide != letter.isupper():
+        ranges += _NO_SPACES if letter in "sS" else _pythons(letter.lower())
+    return _complement(ranges) if letter.isupper() else ranges
+
+
+@cache
+def _pythons(letter: str) -> tuple[tuple[int, int], ...]:
+    """List the characters beyond ASCII of ``\\d`` or ``\\w`` in Python."""
+    text = "".join(map(chr, range(0x80, 0x40000)))  # beyond them there are none
+    return tuple((found.start() + 0x80, found.end() + 0x7F) for found in re.finditer(rf"\{letter}+", text))
 
 
 def _complement(ranges: tuple[tuple[int, int], ...] | Ranges) -> Ranges:

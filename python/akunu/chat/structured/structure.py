@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 from akunu.base.errors import InvalidArgumentError
 from akunu.chat.structured.tags import StructuralTag
 
-__all__ = ["ARGUMENTS", "Kind", "Structure", "structure_of"]
+__all__ = ["ARGUMENTS", "Kind", "Structure", "structure_of", "with_any_space"]
 
 Kind = Literal["schema", "json", "regex", "grammar", "choice", "structural_tag"]
 
@@ -62,6 +62,17 @@ def structure_of(options: Mapping[str, object]) -> Structure | None:
     except UnicodeEncodeError as error:
         raise InvalidArgumentError(f"{kind}: half of a surrogate pair is no character: {error}") from error
     return Structure(kind, text, value if isinstance(value, StructuralTag) else None)
+
+
+def with_any_space(structure: Structure) -> Structure:
+    """Allow white space anywhere in JSON whose schema has no style; others stay as they are."""
+    if structure.kind not in ("schema", "json"):
+        return structure
+    schema = json.loads(structure.text) if structure.kind == "schema" else {"type": "object"}
+    if not isinstance(schema, dict):
+        schema = {}
+    style = {"item_separator": ",", "key_separator": ":", "whitespace_flexible": True}
+    return Structure("schema", json.dumps({"x-guidance": style, **schema}, ensure_ascii=False))
 
 
 def _is_given(name: Kind, value: object) -> bool:

@@ -180,7 +180,7 @@ def _root_of(file: Path) -> Path:
 
 def _models_in(snapshot: Path) -> Iterator[tuple[CachedModel, list[Path]]]:
     names = [path.relative_to(snapshot).as_posix() for path in _files(snapshot)]
-    gguf = model_files([name for name in names if name.endswith(".gguf")])
+    gguf = model_files([name for name in names if name.lower().endswith(".gguf")])
     gguf += [[name] for name in names if is_whisper_file(name)]
     folder = folder_files(names)
     for parts in gguf or ([folder] if folder else []):

@@ -78,7 +78,7 @@ def fetch(
         raise _explained(name, error) from error
     sizes = {file.rfilename: file.size or 0 for file in info.siblings or []}
     files = choose(name.repo, sizes, name.file)
-    if tower and files[0].endswith(".gguf") and (beside := projector_of(list(sizes), files[0])):
+    if tower and files[0].lower().endswith(".gguf") and (beside := projector_of(list(sizes), files[0])):
         files = [*files, beside]
     with reporter(progress, f"Downloading {name.repo}") as report:
         callback = _Callback(report)

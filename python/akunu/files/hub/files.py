@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -22,9 +23,10 @@ _TEMPLATE = re.compile(r"additional_chat_templates/[^/]+\.jinja")
 _MODULE = re.compile(r"\d+_[A-Za-z]+/(config\.json|model\.safetensors)")
 MODEL_MODULE: Final = re.compile(r"0_(Transformer|StaticEmbedding)(?=$|/)")
 """The folder in which Sentence Transformers keeps the model, if it is not at the top."""
-_SPLIT = re.compile(r"-\d{5}-of-\d{5}\.gguf$")
+_SPLIT = re.compile(r"-(?P<part>\d{5})-of-(?P<parts>\d{5})\.gguf$", re.IGNORECASE)
 _PIECE = re.compile(
-    r"(?P<whole>.*\.gguf)([.-](part|split)[-_.]?(?P<which>\d+(of\d+)?|[a-z]{1,2})|\.(?P<end>\d{2,3}|a[a-z]))",
+    r"(?P<whole>.*\.gguf)([._-](part|split)[-_.]?(?P<which>\d+([-_.]?of[-_.]?\d+)?|[a-z]{1,2})"
+    r"|\.(?P<end>\d{2,3}|a[a-z]))",
     re.IGNORECASE,
 )
 """Files cut for upload, by hand: `x.gguf.part1of2`, `x.gguf-split-a`, `x.gguf.001`, `x.gguf.aa`. GGUF's own
@@ -33,8 +35,12 @@ _WHISPER = re.compile(r"(.*/)?ggml-[^/]*\.bin")
 """Files of whisper.cpp."""
 _NOT_A_MODEL = re.compile(r"(^|/)(mtp|[^/]*imatrix)[^/]*$", re.IGNORECASE)
 """Heads that draft, and importance matrices."""
-_BESIDE_A_MODEL = re.compile(r"(^|[-_.])(lora|(vision|control)[-_]?(adapter|vector))([-_.]|$)", re.IGNORECASE)
-"""Adapters and control vectors: words that a model's own name may have, too."""
+_BESIDE_A_MODEL = re.compile(
+    r"(^|[-_.])(lora|(vision|control)[-_]?(adapter|vector)|clip|vit|siglip|(multi[-_]?modal|vision)[-_]?projector"
+    r"|(audio|image|picture|speech|visual)[-_]?(encoder|tower)|vocoder|(token|code)2wav|draft|eagle\d?)([-_.]|$)",
+    re.IGNORECASE,
+)
+"""Adapters, control vectors, towers, what drafts or speaks: words that a model's own name may have, too."""
 
 
 def choose(repo: str, files: Sequence[str] | Mapping[str, object], wanted: str = "") -> list[str]:
@@ -51,12 +57,12 @@ def choose(repo: str, files: Sequence[str] | Mapping[str, object], wanted: str =
     """
     if wanted in files and is_whisper_file(wanted):
         return [wanted]
-    models = model_files([file for file in files if file.endswith(".gguf")])
+    models = model_files([file for file in files if file.lower().endswith(".gguf")])
     if pieces := _pieces(files, wanted, models):
         shown = ", ".join(pieces[:4]) + (", …" if len(pieces) > 4 else "")
         raise ModelFileError(
             f"{repo} has {wanted or 'its model'} in pieces: {shown}. "
-            f"Download them (hf download {repo} --local-dir .) and join them: {joining(pieces[0])}"
+            f"Download them (hf download {repo} --local-dir .) and join them: {joining(pieces[0], files)}"
         )
     if not models:
         if not wanted and (speech := sorted(filter(is_whisper_file, files))):
@@ -77,20 +83,20 @@ def choose(repo: str, files: Sequence[str] | Mapping[str, object], wanted: str =
             )
         if error := pickle_error(repo, files):
             raise error
-        if beside := sorted(file for file in files if file.endswith(".gguf")):
+        if beside := sorted(file for file in files if file.lower().endswith(".gguf")):
             raise ModelFileError(f"{repo} has no model, only what goes with one: {', '.join(beside[:4])}")
         raise ModelFileError(f"{repo} has neither GGUF files nor SafeTensors")
     if wanted:
         for parts in models:
             if wanted in parts:
-                return parts
+                return _whole(repo, parts)
         fitting = _quantized(models, wanted)
     elif len(models) == 1:
-        return models[0]
+        return _whole(repo, models[0])
     else:
         fitting = next((some for some in (_quantized(models, kind) for kind in PREFERRED) if some), [])
     if len(fitting) == 1:
-        return fitting[0]
+        return _whole(repo, fitting[0])
     shown = ", ".join(parts[0] for parts in (fitting or models)[:12])
     if wanted and not fitting:
         raise ModelFileError(f"{repo} has no file {wanted!r}; it has {shown}")
@@ -107,24 +113,44 @@ def model_files(gguf: Sequence[str]) -> list[list[str]]:
     found = sorted(filter(_may_be_a_model, gguf))
     alone = [file for file in found if not _BESIDE_A_MODEL.search(Path(file).name)]
     groups: dict[str, list[str]] = {}
-    for file in alone or found:
-        groups.setdefault(_SPLIT.sub(".gguf", file), []).append(file)
+    for file in alone or found:  # one model may be there twice, in more parts and in fewer
+        groups.setdefault(_SPLIT.sub(r"-of-\g<parts>.gguf", file), []).append(file)
     return list(groups.values())
+
+
+def _whole(repo: str, parts: list[str]) -> list[str]:
+    """The parts of a model, if none is missing."""
+    found = _SPLIT.search(parts[0])
+    if found and len(parts) < int(found["parts"]):
+        raise ModelFileError(f"{repo} has {len(parts)} of the {int(found['parts'])} parts of {parts[0]}")
+    return parts
 
 
 def _may_be_a_model(file: str) -> bool:
     return not is_projector(file) and _NOT_A_MODEL.search(file) is None
 
 
-def joining(piece: str) -> str:
-    """The command that joins the pieces of a file that was cut for upload, given one; "": it is none."""
+def joining(piece: str, names: Iterable[str] = ()) -> str:
+    """The command that joins the pieces of a file that was cut for upload, given one; "": it is none.
+
+    `names` are the files beside it: a shell puts `part10` before `part2`, and then all are named.
+    """
     found = _PIECE.fullmatch(piece)
     if found is None:
         return ""
-    whole = found["whole"]
-    if found["end"]:  # a star alone would stand for what is written, too
-        return f"cat {whole}.{'?' * len(found['end'])} > {whole}"
-    return f"cat {piece[: found.start('which')]}* > {whole}"
+    begin, whole = piece[: max(found.start("which"), found.start("end"))], shlex.quote(found["whole"])
+    pieces = sorted(
+        {name for name in (piece, *names) if name.startswith(begin) and _PIECE.fullmatch(name)}, key=_in_order
+    )
+    if pieces != sorted(pieces):
+        return f"cat {shlex.join(pieces)} > {whole}"
+    # A star alone would stand for what is written, too.
+    return f"cat {shlex.quote(begin)}{'?' * len(found['end']) if found['end'] else '*'} > {whole}"
+
+
+def _in_order(name: str) -> list[tuple[str, int]]:
+    """A key by which numbers are sorted by their values."""
+    return [(text, int(digits or 0)) for text, digits in re.findall(r"(\D*)(\d*)", name)]
 
 
 def _pieces(files: Iterable[str], wanted: str, models: Sequence[list[str]]) -> list[str]:
