@@ -391,6 +391,8 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
     if sys.argv[1:2] == ["--attack"]:
         name, url, pid, seconds = sys.argv[2:]
+        if hasattr(os, "sched_setscheduler"):  # `chrt` is for the server and the neighbour
+            os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
         os.nice(10)
         siege = Siege(url, int(pid), Path(os.devnull), float(seconds))
         print("ready", flush=True)
