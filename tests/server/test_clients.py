@@ -402,7 +402,11 @@ def test_fields_of_other_servers_are_translated(served, path):
     assert strange.status_code == 400 and strange.json()["error"]["param"] == "min_tokens"
 
 
-@pytest.mark.parametrize("choice", ["any", {"type": "any"}, {"type": "required"}])
+@pytest.mark.parametrize(
+    "choice",
+    ["any", {"type": "any"}, {"type": "required"}, {"type": "tool", "name": "f"},
+     {"type": "function", "name": "f"}],
+)  # fmt: skip
 def test_words_of_other_apis_for_a_call_that_has_to_be_are_taken(served, choice):
     tools = [{"type": "function", "function": {"name": "f", "parameters": {}}}]
     message = served.chat("hi", tools=tools, tool_choice=choice).json()["choices"][0]["message"]

@@ -283,7 +283,12 @@ def test_sampling_beside_the_options_holds_where_they_say_nothing_else(served):
 
 @pytest.mark.parametrize(
     ("choice", "calls"),
-    [("none", 0), ("required", 1), ({"type": "function", "function": {"name": "get_weather"}}, 1)],
+    [
+        ("none", 0),
+        ("required", 1),
+        ({"type": "function", "function": {"name": "get_weather"}}, 1),
+        ({"type": "tool", "name": "get_weather"}, 1),
+    ],
 )
 def test_a_choice_of_tools_holds(served, choice, calls):
     asked = {"model": "ember", "messages": HELLO, "stream": False, "tools": [WEATHER], "options": GREEDY}
