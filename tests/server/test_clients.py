@@ -109,6 +109,45 @@ def test_anthropics_tools_that_the_client_runs_are_functions(served):
     assert wrong.status_code == 400 and "shell" in wrong.json()["error"]["message"]
 
 
+def test_tools_whose_loading_is_deferred_come_when_they_are_found(served):
+    """Claude Code 2.1.332 declares its rarer tools so, and one of its own that finds them."""
+
+    def tool(name, **more):
+        return {"name": name, "description": "d", "input_schema": {"type": "object"}, **more}
+
+    found = {
+        "type": "tool_result",
+        "tool_use_id": "toolu_1",
+        "content": [
+            {"type": "tool_reference", "tool_name": name} for name in ("CronList", "Gone", "CronCreate")
+        ],
+    }
+    call = {"type": "tool_use", "id": "toolu_1", "name": "ToolSearch", "input": {"query": "cron"}}
+    conversation = [
+        {"role": "user", "content": "Which jobs are there?"},
+        {"role": "assistant", "content": [call]},
+        {"role": "user", "content": [found]},
+    ]
+    tools = [tool(name, defer_loading=True) for name in ("CronCreate", "CronDelete", "CronList")]
+    tools = [tools[0], tool("ToolSearch", defer_loading=False), *tools[1:], tool("Write")]
+
+    def told(messages, tools=tools, **more):
+        fields = {"model": "ember", "max_tokens": 1, "messages": messages, "tools": tools, **more}
+        assert served.post("/v1/messages", **fields).status_code == 200
+        turn, _ = msgspec.convert(fields, MessagesRequest).turn()
+        return [tool["function"]["name"] for tool in turn.options["tools"]], turn.messages
+
+    assert told(conversation[:1])[0] == ["ToolSearch", "Write"]
+    names, messages = told(conversation)
+    assert names == ["ToolSearch", "Write", "CronList", "CronCreate"]
+    assert "CronList can be called now.\nGone can be called now." in messages[-1]["content"]
+    forced, _ = told(conversation[:1], tool_choice={"type": "tool", "name": "CronDelete"})
+    assert forced == ["ToolSearch", "CronDelete", "Write"]
+    search = {"type": "tool_search_tool_regex_20251119", "name": "tool_search_tool_regex"}
+    names, _ = told(conversation[:1], [search, *tools])  # which does not run here
+    assert names == ["CronCreate", "ToolSearch", "CronDelete", "CronList", "Write"]
+
+
 @pytest.fixture
 def thinker(served):
     """Ember with a template that opens reasoning; what it writes up to the mark is thought."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal
 
 import msgspec
 from msgspec import Meta
@@ -35,6 +35,7 @@ class Block(Fields):
     name: str | None = None
     input: dict[str, Any] | None = None
     tool_use_id: str | None = None
+    tool_name: str | None = None
     content: str | list[Block] | None = None
     is_error: bool | None = None
     cache_control: Any = None
@@ -72,7 +73,7 @@ class Thinking(Fields):
 class Tool(Fields):
     """A tool of the client's."""
 
-    accepted: ClassVar = {"defer_loading": (False,), "allowed_callers": (["direct"],)}
+    accepted: ClassVar = {"allowed_callers": (["direct"],)}
 
     name: str
     input_schema: dict[str, Any]
@@ -82,7 +83,7 @@ class Tool(Fields):
     cache_control: Any = None
     input_examples: list[dict[str, Any]] | None = None
     eager_input_streaming: bool | None = None
-    defer_loading: Any = None
+    defer_loading: bool | None = None
     allowed_callers: Any = None
 
 
@@ -148,6 +149,8 @@ class CountRequest(Fields, kw_only=True):
                 details={"error_code": "thread_unsupported_request", "unsupported": ["threads"]},
             )  # fmt: skip
         tools, warnings = client_tools(self.tools, "custom", Tool, _function, client_tool)
+        chosen = None if self.tool_choice is None else self.tool_choice.name
+        tools = _loaded(tools, self.tools or [], self.messages, chosen)
         system = _content(self.system, "system", "system")
         messages: list[dict[str, Any]] = [{"role": "system", "content": system}] if self.system else []
         for n, message in enumerate(self.messages):
@@ -236,8 +239,13 @@ _FIELDS: dict[str, tuple[str, ...]] = {
     "redacted_thinking": (),
     "tool_use": ("id", "name", "input"),
     "tool_result": ("tool_use_id",),
+    "tool_reference": ("tool_name",),
 }
 """The types of blocks that are understood, and what they have to have."""
+
+
+_PROVIDERS_SEARCH: Final = "tool_search_tool_"
+"""Types of tools by which a provider finds tools begin so."""
 
 
 def _check(block: Block, at: str, types: Sequence[str]) -> None:
@@ -269,6 +277,9 @@ def _joined(
         part: str | dict[str, Any]
         if warnings is not None and block.type == "document":
             part = instead_of(block.type, at, warnings)
+        elif block.type == "tool_reference" and role == "tool":
+            _check(block, at, ("tool_reference",))
+            part = f"{block.tool_name} can be called now."
         elif block.type == "image" and role != "system":
             _check(block, at, ("image",))
             part = _image(block.source, at)
@@ -338,6 +349,36 @@ def _answer(blocks: Sequence[Block], at: str) -> dict[str, Any]:
     if calls:
         message["tool_calls"] = calls
     return message
+
+
+def _loaded(
+    tools: Sequence[dict[str, Any]],
+    declared: Sequence[dict[str, Any]],
+    messages: Sequence[Message],
+    chosen: str | None,
+) -> list[dict[str, Any]]:
+    """Return the tools that the model is told of: of those with `defer_loading`, the ones that it has found.
+
+    A tool of the client's finds them, and refers to them in its result. They come last, in the order in which
+    they were found, so that the prompt stays the same up to them. A search that the provider runs finds none
+    here: then all are there from the start.
+    """
+    if any(str(tool.get("type")).startswith(_PROVIDERS_SEARCH) for tool in declared):
+        return list(tools)
+    deferred = {tool.get("name") for tool in declared if tool.get("defer_loading")} - {chosen}
+    named = {tool["function"]["name"]: tool for tool in tools}
+    found = dict.fromkeys(
+        part.tool_name
+        for message in messages
+        for block in (message.content if isinstance(message.content, list) else ())
+        if isinstance(block.content, list)
+        for part in block.content
+        if part.type == "tool_reference" and part.tool_name in deferred
+    )
+    return [
+        *(tool for tool in tools if tool["function"]["name"] not in deferred),
+        *(named[name] for name in found if name in named),
+    ]
 
 
 def _function(tool: Tool) -> dict[str, Any]:
