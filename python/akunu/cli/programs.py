@@ -20,6 +20,10 @@ _ANSWER: Final = 8192
 """Most tokens of one answer, for programs that want to know: at most a quarter of the context."""
 
 
+_CLAUDES_LEAST_WINDOW: Final = 100_000
+"""Claude Code takes a smaller window of its compacting for this one, and says so at each start."""
+
+
 @dataclass(frozen=True, slots=True)
 class Target:
     """The address and the name under which a program finds a model.
@@ -97,9 +101,10 @@ def _claude(target: Target) -> Mapping[str, str | None]:
     if target.context is not None:
         sizes = {
             "CLAUDE_CODE_MAX_CONTEXT_TOKENS": str(target.context),
-            "CLAUDE_CODE_AUTO_COMPACT_WINDOW": str(target.context),
             "CLAUDE_CODE_MAX_OUTPUT_TOKENS": str(target.answer),
         }
+        if target.context >= _CLAUDES_LEAST_WINDOW:
+            sizes["CLAUDE_CODE_AUTO_COMPACT_WINDOW"] = str(target.context)
     return {
         "ANTHROPIC_BASE_URL": target.url,
         "ANTHROPIC_AUTH_TOKEN": target.key,
