@@ -21,7 +21,7 @@ _ANSWER: Final = 8192
 
 
 _CLAUDES_MARGIN: Final = 13_000
-"""Claude Code compacts a conversation so many tokens before what an answer needs. Of a context of 32,768 its own
+"""Claude Code compacts a conversation so many tokens before what an answer needs. Of 32,768 its own
 prompt alone would be at that mark, and it would compact after each call. Told that there are so many more, it
 compacts where an answer may no longer fit."""
 _CLAUDES_LEAST_WINDOW: Final = 100_000
