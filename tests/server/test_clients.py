@@ -342,8 +342,45 @@ def test_unknown_fields_that_are_null_ask_for_nothing(served):
     assert served.chat(messages=messages, max_tokens=1).status_code == 200
     tool = {"type": "function", "function": {"name": "f", "parameters": None, "odd": None}}
     assert served.chat(tools=[tool], max_tokens=1).status_code == 200
-    wrong = served.chat(messages=[user, {**repeated, "reasoning": "Hm."}, user], max_tokens=1)
-    assert wrong.json()["error"]["param"] == "messages[1].reasoning"
+    wrong = served.chat(messages=[user, repeated, {**user, "odd": 1}], max_tokens=1)
+    assert wrong.json()["error"]["param"] == "messages[2].odd"
+
+
+def test_fields_of_a_clients_classes_in_what_the_model_said_are_left_out(served):
+    """litellm 1.106 repeats `provider_specific_fields`, others what their classes have."""
+    user = {"role": "user", "content": "hi"}
+    said = {"role": "assistant", "content": "Hello", "provider_specific_fields": {"refusal": None}, "odd": 1}
+    function = {"name": "f", "arguments": "{}", "strict": True}
+    calls = [{"id": "c", "type": "function", "function": function, "caller": {"type": "direct"}}]
+    result = {"role": "tool", "tool_call_id": "c", "content": "x"}
+    messages = [user, said, user, {**said, "content": None, "tool_calls": calls}, result]
+    answer = served.chat(messages=messages, max_tokens=1).json()
+    names = [warning.partition(":")[0] for warning in answer["warnings"]]
+    assert sorted(names) == [
+        "messages[1].odd", "messages[1].provider_specific_fields", "messages[3].tool_calls[0].caller",
+        "messages[3].tool_calls[0].function.strict",
+    ]  # fmt: skip
+    wrong = served.chat(messages=[*messages, {**user, "odd": 1}], max_tokens=1)
+    assert wrong.status_code == 400 and wrong.json()["error"]["param"] == "messages[5].odd"
+    items = [
+        user,
+        {"type": "message", "role": "assistant", "content": "Hello", "odd": 1},
+        {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}", "odd": 1},
+        {"type": "function_call_output", "call_id": "c", "output": "x"},
+    ]
+    asked = {"model": "ember", "max_output_tokens": 1}
+    assert served.post("/v1/responses", **asked, input=items).json()["warnings"]
+    wrong = served.post("/v1/responses", **asked, input=[*items, {**user, "odd": 1}])
+    assert wrong.status_code == 400 and wrong.json()["error"]["param"] == "input[4].odd"
+
+
+def test_thoughts_are_repeated_by_either_name(served):
+    def prompt(**thought):
+        said = {"role": "assistant", "content": "Hello", **thought}
+        turn = msgspec.convert({"model": "m", "messages": [said]}, ChatRequest).turn()[0]
+        return turn.messages[0].get("reasoning_content")
+
+    assert prompt(reasoning="Hm.") == prompt(reasoning_content="Hm.") == "Hm."
 
 
 @pytest.mark.parametrize("choice", ["required", {"type": "function", "function": {"name": "f"}}])
