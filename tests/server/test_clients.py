@@ -374,6 +374,24 @@ def test_fields_of_a_clients_classes_in_what_the_model_said_are_left_out(served)
     assert wrong.status_code == 400 and wrong.json()["error"]["param"] == "input[4].odd"
 
 
+def test_the_remote_tokenizer_of_lm_eval(served):
+    """`RemoteTokenizer` of lm-eval 0.4.13, which is made for vLLM."""
+    tokenizer, info = served.ember.model.tokenizer, served.http.get("/tokenizer_info").json()
+    assert info["eos_token"] == tokenizer.token_text(tokenizer.eos_id)
+    assert "messages" in info["chat_template"]
+
+    def encoded(text, **more):
+        return served.post("/tokenize", prompt=text, **more).json()["tokens"]
+
+    assert encoded(info["eos_token"], add_special_tokens=False) == [tokenizer.eos_id]
+    text = "What is 2+2?"
+    assert encoded(text, add_special_tokens=False) == tokenizer.encode(text, add_special=False)
+    assert encoded(text) == tokenizer.encode(text)
+    ids = tokenizer.encode(text, add_special=False)
+    assert served.post("/detokenize", tokens=ids).json()["prompt"] == text
+    assert served.post("/tokenize", prompt=text, text=text).status_code == 400
+
+
 def test_thoughts_are_repeated_by_either_name(served):
     def prompt(**thought):
         said = {"role": "assistant", "content": "Hello", **thought}
