@@ -148,6 +148,33 @@ def test_tools_whose_loading_is_deferred_come_when_they_are_found(served):
     assert names == ["CronCreate", "ToolSearch", "CronDelete", "CronList", "Write"]
 
 
+def test_a_document_that_is_a_text_is_read(served):
+    def document(**more):
+        source = {"type": "text", "media_type": "text/plain", "data": "The sky is green."}
+        return {"type": "document", "source": source, **more}
+
+    def told(*blocks):
+        fields = {"model": "ember", "max_tokens": 1, "messages": [{"role": "user", "content": [*blocks]}]}
+        answer = served.post("/v1/messages", **fields)
+        if answer.status_code != 200:
+            return answer.json()["error"]["message"]
+        return msgspec.convert(fields, MessagesRequest).turn()[0].messages
+
+    question = {"type": "text", "text": "Which colour has the sky?"}
+    (message,) = told(document(title="Sky", context="a page", citations={"enabled": False}), question)
+    assert message["content"] == "Sky\na page\nThe sky is green.\nWhich colour has the sky?"
+    (result,) = told({"type": "tool_result", "tool_use_id": "a", "content": [document()]})
+    assert result["content"] == "The sky is green."
+    pdf = {"type": "base64", "media_type": "application/pdf", "data": "JVBERi0="}
+    assert "'document' is not supported" in told(document(source=pdf), question)
+    assert "citations" in told(document(citations={"enabled": True}), question)
+
+
+def test_a_limit_of_a_providers_tools_changes_nothing(served):
+    answer = served.post("/v1/responses", model="ember", input="hi", max_output_tokens=1, max_tool_calls=3)
+    assert answer.status_code == 200
+
+
 @pytest.fixture
 def thinker(served):
     """Ember with a template that opens reasoning; what it writes up to the mark is thought."""

@@ -275,7 +275,9 @@ def _joined(
     found: list[str | dict[str, Any]] = []
     for at, block in blocks:
         part: str | dict[str, Any]
-        if warnings is not None and block.type == "document":
+        if block.type == "document" and role != "system" and (text := _document(block)) is not None:
+            part = text
+        elif warnings is not None and block.type == "document":
             part = instead_of(block.type, at, warnings)
         elif block.type == "tool_reference" and role == "tool":
             _check(block, at, ("tool_reference",))
@@ -291,6 +293,14 @@ def _joined(
             found.append("\n")
         found.append(part)
     return content_of(found, role)
+
+
+def _document(block: Block) -> str | None:
+    """The text of a document, after what is said of it; None if it is not given as a text."""
+    source = block.source if isinstance(block.source, dict) else {}
+    if source.get("type") != "text" or not isinstance(source.get("data"), str):
+        return None
+    return "\n".join(text for text in (block.title, block.context, source["data"]) if isinstance(text, str))
 
 
 def _image(source: Any, at: str) -> dict[str, Any]:
@@ -316,7 +326,8 @@ def _plain(message: Message, at: str, warnings: list[str]) -> list[dict[str, Any
     said: list[tuple[str, Block]] = []
     for n, block in enumerate(message.content):
         here = f"{at}[{n}]"
-        _check(block, here, ("text", "image", "tool_result") if message.role == "user" else ("text",))
+        if message.role == "system" or _document(block) is None:
+            _check(block, here, ("text", "image", "tool_result") if message.role == "user" else ("text",))
         if block.type != "tool_result":
             said.append((here, block))
             continue
