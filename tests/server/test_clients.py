@@ -170,6 +170,17 @@ def test_a_document_that_is_a_text_is_read(served):
     assert "citations" in told(document(citations={"enabled": True}), question)
 
 
+def test_edits_of_a_conversation_are_not_made_and_a_warning_says_so(served):
+    asked = {"model": "ember", "max_tokens": 1, "messages": [{"role": "user", "content": "hi"}]}
+    clear = {"type": "clear_tool_uses_20250919", "trigger": {"type": "input_tokens", "value": 30000}}
+    answer = served.post("/v1/messages", **asked, context_management={"edits": [clear]}).json()
+    assert "context_management" in answer["warnings"][0]
+    keep = {"type": "clear_thinking_20251015", "keep": "all"}
+    for edits in ([], [keep]):
+        answer = served.post("/v1/messages", **asked, context_management={"edits": edits}).json()
+        assert answer["type"] == "message" and "warnings" not in answer
+
+
 def test_a_limit_of_a_providers_tools_changes_nothing(served):
     answer = served.post("/v1/responses", model="ember", input="hi", max_output_tokens=1, max_tool_calls=3)
     assert answer.status_code == 200

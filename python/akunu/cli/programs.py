@@ -233,7 +233,7 @@ PROGRAMS: Final[Mapping[str, Program]] = MappingProxyType(
         "pi": Program(
             "pi",
             "pi",
-            "npm install -g @mariozechner/pi-coding-agent",
+            "npm install -g @earendil-works/pi-coding-agent",
             _key,
             lambda t: ["-e", str(t.folder / "akunu.ts"), "--provider", "akunu", "--model", t.model],
             _pi_extension,

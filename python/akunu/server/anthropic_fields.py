@@ -101,16 +101,22 @@ class OutputConfig(Fields):
     format: OutputFormat | None = None
 
 
+class ContextManagement(Fields):
+    """What a provider is to take out of a conversation that has grown long."""
+
+    edits: list[dict[str, Any]] = msgspec.field(default_factory=list)
+
+
+_MADE: Final = {"type": "clear_thinking_20251015", "keep": "all"}
+"""The edit that changes nothing."""
+
+
 class CountRequest(Fields, kw_only=True):
     """The request of `/v1/messages/count_tokens`."""
 
     accepted: ClassVar = {
         "container": (),
         "diagnostics": (),
-        "context_management": (
-            {"edits": []},
-            {"edits": [{"type": "clear_thinking_20251015", "keep": "all"}]},  # what happens here anyway
-        ),
         "mcp_servers": ([],),
         "speed": ("standard",),
     }
@@ -132,10 +138,10 @@ class CountRequest(Fields, kw_only=True):
     workspace_id: str | None = None
     # What is cached is decided here.
     cache_control: Any = None
+    context_management: ContextManagement | None = None
     # Known, and refused.
     container: Any = None
     diagnostics: Any = None
-    context_management: Any = None
     mcp_servers: Any = None
     speed: Any = None
     thread: Any = None
@@ -151,6 +157,8 @@ class CountRequest(Fields, kw_only=True):
         tools, warnings = client_tools(self.tools, "custom", Tool, _function, client_tool)
         chosen = None if self.tool_choice is None else self.tool_choice.name
         tools = _loaded(tools, self.tools or [], self.messages, chosen)
+        if self.context_management and any(edit != _MADE for edit in self.context_management.edits):
+            warnings.append("context_management: nothing is taken out of a conversation here")
         system = _content(self.system, "system", "system")
         messages: list[dict[str, Any]] = [{"role": "system", "content": system}] if self.system else []
         for n, message in enumerate(self.messages):
