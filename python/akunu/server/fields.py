@@ -69,7 +69,7 @@ async def read_fields(request: Request, kind: type[F]) -> F:
     def decoded() -> F:
         if len(body) >= LARGE:
             _check_count(server, body)
-        return _decoded(body, kind, ignored, lenient=server.settings.lenient)
+        return _decoded(body, kind, ignored, server.settings.lenient)
 
     return await workers.sized(len(body), decoded)
 
@@ -130,7 +130,7 @@ def _check_count(server: Any, body: bytes) -> None:
         raise ContextLengthError(f"the prompt has at least {count} tokens, the context holds {model.context}")
 
 
-def _decoded(body: bytes, kind: type[F], ignored: list[str], *, lenient: bool) -> F:
+def _decoded(body: bytes, kind: type[F], ignored: list[str], lenient: bool) -> F:
     if not body.strip():
         raise ApiError(400, "the body is empty, expected a JSON object", code="invalid_json")
     try:
