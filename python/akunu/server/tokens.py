@@ -112,19 +112,26 @@ async def detokenize(request: Request) -> Response:
 async def tokenizer_info(request: Request) -> Response:
     """What clients of vLLM (lm-eval) ask of a tokenizer: its control tokens, and the template."""
     server: Server = request.app.state.server
-    name = entry_of(server, query_fields(request, ModelQuery).model).spec.name
-    async with server.models.use(name, *WITH_TOKENS) as entry:
-        model = entry.loaded
-        tokenizer: Tokenizer = model.tokenizer
-        ids = {"bos_token": tokenizer.bos_id, "eos_token": tokenizer.eos_id}
-        found: dict[str, Any] = {
-            name: None if token is None else tokenizer.token_text(token) for name, token in ids.items()
-        }
-        found["pad_token"] = found["eos_token"]
-        if kind_of(model) is TEXT:
-            with suppress(AkunuError):  # it has none
-                found["chat_template"] = model.chat_template.sources.get("default", "")
-        return json_response({**found, "model_max_length": model.context})
+    entry = entry_of(server, query_fields(request, ModelQuery).model)
+    model = entry.model
+    if model is None:
+        raise ApiError(
+            409, f"model: {entry.spec.name} is not in memory, and what only tells does not load it",
+            param="model", code="model_not_loaded",
+        )  # fmt: skip
+    kind = kind_of(model)
+    if kind not in WITH_TOKENS:
+        raise ApiError(400, f"model: {entry.spec.name} has no tokens", param="model", code="wrong_model")
+    tokenizer: Tokenizer = entry.loaded.tokenizer
+    ids = {"bos_token": tokenizer.bos_id, "eos_token": tokenizer.eos_id}
+    found: dict[str, Any] = {
+        name: None if token is None else tokenizer.token_text(token) for name, token in ids.items()
+    }
+    found["pad_token"] = found["eos_token"]
+    if kind is TEXT:
+        with suppress(AkunuError):  # it has none
+            found["chat_template"] = entry.loaded.chat_template.sources.get("default", "")
+    return json_response({**found, "model_max_length": entry.loaded.context})
 
 
 def _pieces(tokenizer: Tokenizer, ids: list[int]) -> list[dict[str, Any]]:
