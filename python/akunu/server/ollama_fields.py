@@ -145,7 +145,7 @@ class Asking(Sampling, kw_only=True):
     def generation(self) -> dict[str, Any]:
         """Arguments of the generation, but for thinking."""
         most = self.max_tokens or self.max_completion_tokens or self.max_output_tokens
-        found = {"max_tokens": most} if most is not None else {}
+        found: dict[str, Any] = {"max_tokens": most} if most is not None else {}
         found |= self.arguments() | (self.options or Options()).arguments()
         if isinstance(self.format, dict):
             found["schema"] = self.format
