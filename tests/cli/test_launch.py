@@ -86,10 +86,20 @@ def test_claude_is_told_by_its_environment(akunu_cli, server, spy):
     assert environment["ANTHROPIC_BASE_URL"] == server.url
     assert environment["ANTHROPIC_MODEL"] == environment["ANTHROPIC_DEFAULT_HAIKU_MODEL"] == "small"
     assert environment["ANTHROPIC_AUTH_TOKEN"] == "local" and "ANTHROPIC_API_KEY" not in environment
-    assert environment["CLAUDE_CODE_AUTO_COMPACT_WINDOW"] == "20000"
+    assert environment["CLAUDE_CODE_MAX_CONTEXT_TOKENS"] == "33000"  # less the margin and an answer: 15000
     assert environment["CLAUDE_CODE_MAX_OUTPUT_TOKENS"] == "5000"
     for limit in ("API_TIMEOUT_MS", "CLAUDE_STREAM_IDLE_TIMEOUT_MS"):
         assert int(environment[limit]) > 600_000  # in which a processor may read no long prompt
+
+
+def test_claude_is_told_no_window_of_its_compacting_that_it_would_not_take():
+    def windows(context):
+        told = PROGRAMS["claude"].environment(Target("http://127.0.0.1:1", "m", "k", context))
+        return told.get("CLAUDE_CODE_AUTO_COMPACT_WINDOW"), told.get("CLAUDE_CODE_MAX_CONTEXT_TOKENS")
+
+    assert windows(None) == (None, None)
+    assert windows(32768) == (None, "45768")
+    assert windows(131072) == ("131072", "144072")
 
 
 def test_codex_is_told_by_arguments_that_are_toml(akunu_cli, server, spy):

@@ -109,6 +109,83 @@ def test_anthropics_tools_that_the_client_runs_are_functions(served):
     assert wrong.status_code == 400 and "shell" in wrong.json()["error"]["message"]
 
 
+def test_tools_whose_loading_is_deferred_come_when_they_are_found(served):
+    """Claude Code 2.1.332 declares its rarer tools so, and one of its own that finds them."""
+
+    def tool(name, **more):
+        return {"name": name, "description": "d", "input_schema": {"type": "object"}, **more}
+
+    found = {
+        "type": "tool_result",
+        "tool_use_id": "toolu_1",
+        "content": [
+            {"type": "tool_reference", "tool_name": name} for name in ("CronList", "Gone", "CronCreate")
+        ],
+    }
+    call = {"type": "tool_use", "id": "toolu_1", "name": "ToolSearch", "input": {"query": "cron"}}
+    conversation = [
+        {"role": "user", "content": "Which jobs are there?"},
+        {"role": "assistant", "content": [call]},
+        {"role": "user", "content": [found]},
+    ]
+    tools = [tool(name, defer_loading=True) for name in ("CronCreate", "CronDelete", "CronList")]
+    tools = [tools[0], tool("ToolSearch", defer_loading=False), *tools[1:], tool("Write")]
+
+    def told(messages, tools=tools, **more):
+        fields = {"model": "ember", "max_tokens": 1, "messages": messages, "tools": tools, **more}
+        assert served.post("/v1/messages", **fields).status_code == 200
+        turn, _ = msgspec.convert(fields, MessagesRequest).turn()
+        return [tool["function"]["name"] for tool in turn.options["tools"]], turn.messages
+
+    assert told(conversation[:1])[0] == ["ToolSearch", "Write"]
+    names, messages = told(conversation)
+    assert names == ["ToolSearch", "Write", "CronList", "CronCreate"]
+    assert "CronList can be called now.\nGone can be called now." in messages[-1]["content"]
+    forced, _ = told(conversation[:1], tool_choice={"type": "tool", "name": "CronDelete"})
+    assert forced == ["ToolSearch", "CronDelete", "Write"]
+    search = {"type": "tool_search_tool_regex_20251119", "name": "tool_search_tool_regex"}
+    names, _ = told(conversation[:1], [search, *tools])  # which does not run here
+    assert names == ["CronCreate", "ToolSearch", "CronDelete", "CronList", "Write"]
+
+
+def test_a_document_that_is_a_text_is_read(served):
+    def document(**more):
+        source = {"type": "text", "media_type": "text/plain", "data": "The sky is green."}
+        return {"type": "document", "source": source, **more}
+
+    def told(*blocks):
+        fields = {"model": "ember", "max_tokens": 1, "messages": [{"role": "user", "content": [*blocks]}]}
+        answer = served.post("/v1/messages", **fields)
+        if answer.status_code != 200:
+            return answer.json()["error"]["message"]
+        return msgspec.convert(fields, MessagesRequest).turn()[0].messages
+
+    question = {"type": "text", "text": "Which colour has the sky?"}
+    (message,) = told(document(title="Sky", context="a page", citations={"enabled": False}), question)
+    assert message["content"] == "Sky\na page\nThe sky is green.\nWhich colour has the sky?"
+    (result,) = told({"type": "tool_result", "tool_use_id": "a", "content": [document()]})
+    assert result["content"] == "The sky is green."
+    pdf = {"type": "base64", "media_type": "application/pdf", "data": "JVBERi0="}
+    assert "'document' is not supported" in told(document(source=pdf), question)
+    assert "citations" in told(document(citations={"enabled": True}), question)
+
+
+def test_edits_of_a_conversation_are_not_made_and_a_warning_says_so(served):
+    asked = {"model": "ember", "max_tokens": 1, "messages": [{"role": "user", "content": "hi"}]}
+    clear = {"type": "clear_tool_uses_20250919", "trigger": {"type": "input_tokens", "value": 30000}}
+    answer = served.post("/v1/messages", **asked, context_management={"edits": [clear]}).json()
+    assert "context_management" in answer["warnings"][0]
+    keep = {"type": "clear_thinking_20251015", "keep": "all"}
+    for edits in ([], [keep]):
+        answer = served.post("/v1/messages", **asked, context_management={"edits": edits}).json()
+        assert answer["type"] == "message" and "warnings" not in answer
+
+
+def test_a_limit_of_a_providers_tools_changes_nothing(served):
+    answer = served.post("/v1/responses", model="ember", input="hi", max_output_tokens=1, max_tool_calls=3)
+    assert answer.status_code == 200
+
+
 @pytest.fixture
 def thinker(served):
     """Ember with a template that opens reasoning; what it writes up to the mark is thought."""
@@ -303,8 +380,63 @@ def test_unknown_fields_that_are_null_ask_for_nothing(served):
     assert served.chat(messages=messages, max_tokens=1).status_code == 200
     tool = {"type": "function", "function": {"name": "f", "parameters": None, "odd": None}}
     assert served.chat(tools=[tool], max_tokens=1).status_code == 200
-    wrong = served.chat(messages=[user, {**repeated, "reasoning": "Hm."}, user], max_tokens=1)
-    assert wrong.json()["error"]["param"] == "messages[1].reasoning"
+    wrong = served.chat(messages=[user, repeated, {**user, "odd": 1}], max_tokens=1)
+    assert wrong.json()["error"]["param"] == "messages[2].odd"
+
+
+def test_fields_of_a_clients_classes_in_what_the_model_said_are_left_out(served):
+    """litellm 1.106 repeats `provider_specific_fields`, others what their classes have."""
+    user = {"role": "user", "content": "hi"}
+    said = {"role": "assistant", "content": "Hello", "provider_specific_fields": {"refusal": None}, "odd": 1}
+    function = {"name": "f", "arguments": "{}", "strict": True}
+    calls = [{"id": "c", "type": "function", "function": function, "caller": {"type": "direct"}}]
+    result = {"role": "tool", "tool_call_id": "c", "content": "x"}
+    messages = [user, said, user, {**said, "content": None, "tool_calls": calls}, result]
+    answer = served.chat(messages=messages, max_tokens=1).json()
+    names = [warning.partition(":")[0] for warning in answer["warnings"]]
+    assert sorted(names) == [
+        "messages[1].odd", "messages[1].provider_specific_fields", "messages[3].tool_calls[0].caller",
+        "messages[3].tool_calls[0].function.strict",
+    ]  # fmt: skip
+    wrong = served.chat(messages=[*messages, {**user, "odd": 1}], max_tokens=1)
+    assert wrong.status_code == 400 and wrong.json()["error"]["param"] == "messages[5].odd"
+    items = [
+        user,
+        {"type": "message", "role": "assistant", "content": "Hello", "odd": 1},
+        {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}", "odd": 1},
+        {"type": "function_call_output", "call_id": "c", "output": "x"},
+    ]
+    asked = {"model": "ember", "max_output_tokens": 1}
+    assert served.post("/v1/responses", **asked, input=items).json()["warnings"]
+    wrong = served.post("/v1/responses", **asked, input=[*items, {**user, "odd": 1}])
+    assert wrong.status_code == 400 and wrong.json()["error"]["param"] == "input[4].odd"
+
+
+def test_the_remote_tokenizer_of_lm_eval(served):
+    """`RemoteTokenizer` of lm-eval 0.4.13, which is made for vLLM."""
+    tokenizer, info = served.ember.model.tokenizer, served.http.get("/tokenizer_info").json()
+    assert info["eos_token"] == tokenizer.token_text(tokenizer.eos_id)
+    assert "messages" in info["chat_template"]
+
+    def encoded(text, **more):
+        return served.post("/tokenize", prompt=text, **more).json()["tokens"]
+
+    assert encoded(info["eos_token"], add_special_tokens=False) == [tokenizer.eos_id]
+    text = "What is 2+2?"
+    assert encoded(text, add_special_tokens=False) == tokenizer.encode(text, add_special=False)
+    assert encoded(text) == tokenizer.encode(text)
+    ids = tokenizer.encode(text, add_special=False)
+    assert served.post("/detokenize", tokens=ids).json()["prompt"] == text
+    assert served.post("/tokenize", prompt=text, text=text).status_code == 400
+
+
+def test_thoughts_are_repeated_by_either_name(served):
+    def prompt(**thought):
+        said = {"role": "assistant", "content": "Hello", **thought}
+        turn = msgspec.convert({"model": "m", "messages": [said]}, ChatRequest).turn()[0]
+        return turn.messages[0].get("reasoning_content")
+
+    assert prompt(reasoning="Hm.") == prompt(reasoning_content="Hm.") == "Hm."
 
 
 @pytest.mark.parametrize("choice", ["required", {"type": "function", "function": {"name": "f"}}])
@@ -402,7 +534,11 @@ def test_fields_of_other_servers_are_translated(served, path):
     assert strange.status_code == 400 and strange.json()["error"]["param"] == "min_tokens"
 
 
-@pytest.mark.parametrize("choice", ["any", {"type": "any"}, {"type": "required"}])
+@pytest.mark.parametrize(
+    "choice",
+    ["any", {"type": "any"}, {"type": "required"}, {"type": "tool", "name": "f"},
+     {"type": "function", "name": "f"}],
+)  # fmt: skip
 def test_words_of_other_apis_for_a_call_that_has_to_be_are_taken(served, choice):
     tools = [{"type": "function", "function": {"name": "f", "parameters": {}}}]
     message = served.chat("hi", tools=tools, tool_choice=choice).json()["choices"][0]["message"]

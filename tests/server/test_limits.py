@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import hashlib
 import logging
@@ -182,6 +183,19 @@ def test_models_come_when_they_are_asked_for_and_go_when_others_need_the_room():
         assert served.post("/admin/load", model="a").json()["memory"]["weights"] > 0
         assert loaded() == {"a", "c"}
         assert served.post("/admin/load", model="/etc/passwd").status_code == 404
+
+
+@pytest.mark.parametrize(("most", "left"), [(None, "abcdef"), (2, "ef")])
+def test_models_that_are_loaded_at_the_start_are_loaded_once_and_stay(most, left, caplog):
+    specs = [ModelSpec(name=name, path="ember", threads=1, preload=True) for name in "abcdef"]
+    settings = Settings(max_models=most)
+    with caplog.at_level(logging.INFO, "akunu.server"), serving(*specs, settings=settings) as served:
+        asyncio.run(served.server.models.preload())  # as `akunu serve` does before it says that it is ready
+        models = served.http.get("/admin/models").json()["models"]
+        assert "".join(model["id"] for model in models if model["loaded"]) == left
+        loads = [line for line in caplog.messages if line.startswith("loaded ")]
+        assert len(loads) == len(specs), loads
+        assert served.http.get("/ready").status_code == 200
 
 
 def test_a_model_that_idles_is_unloaded():

@@ -261,3 +261,36 @@ def test_ollamas_own_port_is_listened_to_as_well(monkeypatch, capsys):
     )
     assert main(["serve", "-m", "ember", "--port", "0", "--ollama"]) == 0
     assert len(set(ports)) == 2
+
+
+# -- What others send to it. ---------------------------------------------------------------------------------
+
+
+def test_sampling_beside_the_options_holds_where_they_say_nothing_else(served):
+    """`ollama-ai-provider-v2` 3.6.0 sends the settings of the AI SDK in this way."""
+    asked = {"model": "ember", "messages": HELLO, "stream": False, "think": False}
+    alone = served.post("/api/chat", **asked, options=GREEDY).json()["message"]["content"]
+    for _ in range(3):
+        answer = served.post("/api/chat", **asked, temperature=0, top_p=0.9, max_output_tokens=500).json()
+        assert answer["message"]["content"] == alone
+    short = served.post("/api/chat", **asked, max_output_tokens=3).json()
+    assert (short["eval_count"], short["done_reason"]) == (3, "length")
+    short = served.post("/api/chat", **asked, max_tokens=3, options={"num_predict": 2}).json()
+    assert short["eval_count"] == 2
+    short = served.post("/api/generate", model="ember", prompt="Hi", stream=False, max_tokens=2).json()
+    assert short["eval_count"] == 2
+
+
+@pytest.mark.parametrize(
+    ("choice", "calls"),
+    [
+        ("none", 0),
+        ("required", 1),
+        ({"type": "function", "function": {"name": "get_weather"}}, 1),
+        ({"type": "tool", "name": "get_weather"}, 1),
+    ],
+)
+def test_a_choice_of_tools_holds(served, choice, calls):
+    asked = {"model": "ember", "messages": HELLO, "stream": False, "tools": [WEATHER], "options": GREEDY}
+    answer = served.post("/api/chat", **asked, tool_choice=choice, format="json").json()
+    assert len(answer["message"].get("tool_calls", [])) == calls

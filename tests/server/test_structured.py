@@ -125,7 +125,7 @@ def test_constraints_are_compiled_in_threads_of_their_own_and_have_a_deadline(mo
             for _ in range(3):
                 answer = served.chat(max_tokens=2, regex="a")
                 assert (answer.status_code, answer.json()["error"]["code"]) == (503, "busy")
-            assert len(compiled) == 2  # the third waited for a thread
+            assert len(compiled) == 1  # the others waited: one thread is left for other clients
             assert all("akunu-compile" in name for name in compiled)
             assert served.chat(max_tokens=2).status_code == 200
         finally:

@@ -272,7 +272,7 @@ def test_marks_of_what_to_cache_are_accepted_wherever_clients_put_them(served):
 
 
 @pytest.mark.parametrize(
-    ("path", "more"), [("/v1/responses", {"output_schema": {}}), ("/v1/messages", {"defer_loading": True})]
+    ("path", "more"), [("/v1/responses", {"output_schema": {}}), ("/v1/messages", {"allowed_callers": ["x"]})]
 )
 def test_what_a_tool_asks_for_and_is_not_there_is_refused(served, path, more):
     fields = STRICT[path]

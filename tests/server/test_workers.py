@@ -33,6 +33,46 @@ def test_a_client_with_much_work_delays_nobody_elses(workers: Workers) -> None:
     assert len(done) == 301 and done.index("one") < 10
 
 
+def test_a_client_leaves_a_thread_that_compiles_for_others(workers: Workers) -> None:
+    go = threading.Event()
+    done: list[str] = []
+
+    async def ask(client: str, *, blocked: bool = True) -> None:
+        CLIENT.set(client)
+        await workers.compiled(lambda: go.wait(20) if blocked else None)
+        done.append(client)
+
+    async def run() -> None:
+        many = [asyncio.create_task(ask("many")) for _ in range(9)]
+        await asyncio.sleep(0.05)
+        await asyncio.wait_for(ask("one", blocked=False), 10)
+        assert done == ["one"]
+        go.set()
+        await asyncio.gather(*many)
+
+    asyncio.run(run())
+    assert len(done) == 10
+
+
+def test_work_that_waits_is_cancelled_at_the_end() -> None:
+    workers, go = Workers(), threading.Event()
+
+    async def run() -> None:
+        running = asyncio.create_task(workers.compiled(lambda: go.wait(20)))
+        await asyncio.sleep(0.05)
+        waiting = asyncio.create_task(workers.compiled(lambda: pytest.fail("the server has ended")))
+        await asyncio.sleep(0.05)
+        closing = threading.Thread(target=workers.close)
+        closing.start()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        go.set()
+        assert await running
+        closing.join()
+
+    asyncio.run(run())
+
+
 def test_work_that_fails_or_is_left_leaves_the_threads_as_they_were(workers: Workers) -> None:
     async def run() -> None:
         with pytest.raises(ZeroDivisionError):

@@ -20,6 +20,14 @@ _ANSWER: Final = 8192
 """Most tokens of one answer, for programs that want to know: at most a quarter of the context."""
 
 
+_CLAUDES_MARGIN: Final = 13_000
+"""Claude Code compacts a conversation so many tokens before what an answer needs. Of 32,768 its own
+prompt alone would be at that mark, and it would compact after each call. Told that there are so many more, it
+compacts where an answer may no longer fit."""
+_CLAUDES_LEAST_WINDOW: Final = 100_000
+"""Claude Code takes a smaller window of its compacting for this one, and says so at each start."""
+
+
 @dataclass(frozen=True, slots=True)
 class Target:
     """The address and the name under which a program finds a model.
@@ -96,10 +104,11 @@ def _claude(target: Target) -> Mapping[str, str | None]:
     sizes = {}
     if target.context is not None:
         sizes = {
-            "CLAUDE_CODE_MAX_CONTEXT_TOKENS": str(target.context),
-            "CLAUDE_CODE_AUTO_COMPACT_WINDOW": str(target.context),
+            "CLAUDE_CODE_MAX_CONTEXT_TOKENS": str(target.context + _CLAUDES_MARGIN),
             "CLAUDE_CODE_MAX_OUTPUT_TOKENS": str(target.answer),
         }
+        if target.context >= _CLAUDES_LEAST_WINDOW:
+            sizes["CLAUDE_CODE_AUTO_COMPACT_WINDOW"] = str(target.context)
     return {
         "ANTHROPIC_BASE_URL": target.url,
         "ANTHROPIC_AUTH_TOKEN": target.key,
@@ -224,7 +233,7 @@ PROGRAMS: Final[Mapping[str, Program]] = MappingProxyType(
         "pi": Program(
             "pi",
             "pi",
-            "npm install -g @mariozechner/pi-coding-agent",
+            "npm install -g @earendil-works/pi-coding-agent",
             _key,
             lambda t: ["-e", str(t.folder / "akunu.ts"), "--provider", "akunu", "--model", t.model],
             _pi_extension,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal
 
 import msgspec
 from msgspec import Meta
@@ -35,6 +35,7 @@ class Block(Fields):
     name: str | None = None
     input: dict[str, Any] | None = None
     tool_use_id: str | None = None
+    tool_name: str | None = None
     content: str | list[Block] | None = None
     is_error: bool | None = None
     cache_control: Any = None
@@ -72,7 +73,7 @@ class Thinking(Fields):
 class Tool(Fields):
     """A tool of the client's."""
 
-    accepted: ClassVar = {"defer_loading": (False,), "allowed_callers": (["direct"],)}
+    accepted: ClassVar = {"allowed_callers": (["direct"],)}
 
     name: str
     input_schema: dict[str, Any]
@@ -82,7 +83,7 @@ class Tool(Fields):
     cache_control: Any = None
     input_examples: list[dict[str, Any]] | None = None
     eager_input_streaming: bool | None = None
-    defer_loading: Any = None
+    defer_loading: bool | None = None
     allowed_callers: Any = None
 
 
@@ -100,16 +101,22 @@ class OutputConfig(Fields):
     format: OutputFormat | None = None
 
 
+class ContextManagement(Fields):
+    """What a provider is to take out of a conversation that has grown long."""
+
+    edits: list[dict[str, Any]] = msgspec.field(default_factory=list)
+
+
+_MADE: Final = {"type": "clear_thinking_20251015", "keep": "all"}
+"""The edit that changes nothing."""
+
+
 class CountRequest(Fields, kw_only=True):
     """The request of `/v1/messages/count_tokens`."""
 
     accepted: ClassVar = {
         "container": (),
         "diagnostics": (),
-        "context_management": (
-            {"edits": []},
-            {"edits": [{"type": "clear_thinking_20251015", "keep": "all"}]},  # what happens here anyway
-        ),
         "mcp_servers": ([],),
         "speed": ("standard",),
     }
@@ -131,10 +138,10 @@ class CountRequest(Fields, kw_only=True):
     workspace_id: str | None = None
     # What is cached is decided here.
     cache_control: Any = None
+    context_management: ContextManagement | None = None
     # Known, and refused.
     container: Any = None
     diagnostics: Any = None
-    context_management: Any = None
     mcp_servers: Any = None
     speed: Any = None
     thread: Any = None
@@ -148,6 +155,10 @@ class CountRequest(Fields, kw_only=True):
                 details={"error_code": "thread_unsupported_request", "unsupported": ["threads"]},
             )  # fmt: skip
         tools, warnings = client_tools(self.tools, "custom", Tool, _function, client_tool)
+        chosen = None if self.tool_choice is None else self.tool_choice.name
+        tools = _loaded(tools, self.tools or [], self.messages, chosen)
+        if self.context_management and any(edit != _MADE for edit in self.context_management.edits):
+            warnings.append("context_management: nothing is taken out of a conversation here")
         system = _content(self.system, "system", "system")
         messages: list[dict[str, Any]] = [{"role": "system", "content": system}] if self.system else []
         for n, message in enumerate(self.messages):
@@ -236,8 +247,13 @@ _FIELDS: dict[str, tuple[str, ...]] = {
     "redacted_thinking": (),
     "tool_use": ("id", "name", "input"),
     "tool_result": ("tool_use_id",),
+    "tool_reference": ("tool_name",),
 }
 """The types of blocks that are understood, and what they have to have."""
+
+
+_PROVIDERS_SEARCH: Final = "tool_search_tool_"
+"""Types of tools by which a provider finds tools begin so."""
 
 
 def _check(block: Block, at: str, types: Sequence[str]) -> None:
@@ -267,8 +283,13 @@ def _joined(
     found: list[str | dict[str, Any]] = []
     for at, block in blocks:
         part: str | dict[str, Any]
-        if warnings is not None and block.type == "document":
+        if block.type == "document" and role != "system" and (text := _document(block)) is not None:
+            part = text
+        elif warnings is not None and block.type == "document":
             part = instead_of(block.type, at, warnings)
+        elif block.type == "tool_reference" and role == "tool":
+            _check(block, at, ("tool_reference",))
+            part = f"{block.tool_name} can be called now."
         elif block.type == "image" and role != "system":
             _check(block, at, ("image",))
             part = _image(block.source, at)
@@ -280,6 +301,14 @@ def _joined(
             found.append("\n")
         found.append(part)
     return content_of(found, role)
+
+
+def _document(block: Block) -> str | None:
+    """The text of a document, after what is said of it; None if it is not given as a text."""
+    source = block.source if isinstance(block.source, dict) else {}
+    if source.get("type") != "text" or not isinstance(source.get("data"), str):
+        return None
+    return "\n".join(text for text in (block.title, block.context, source["data"]) if isinstance(text, str))
 
 
 def _image(source: Any, at: str) -> dict[str, Any]:
@@ -305,7 +334,8 @@ def _plain(message: Message, at: str, warnings: list[str]) -> list[dict[str, Any
     said: list[tuple[str, Block]] = []
     for n, block in enumerate(message.content):
         here = f"{at}[{n}]"
-        _check(block, here, ("text", "image", "tool_result") if message.role == "user" else ("text",))
+        if message.role == "system" or _document(block) is None:
+            _check(block, here, ("text", "image", "tool_result") if message.role == "user" else ("text",))
         if block.type != "tool_result":
             said.append((here, block))
             continue
@@ -338,6 +368,36 @@ def _answer(blocks: Sequence[Block], at: str) -> dict[str, Any]:
     if calls:
         message["tool_calls"] = calls
     return message
+
+
+def _loaded(
+    tools: Sequence[dict[str, Any]],
+    declared: Sequence[dict[str, Any]],
+    messages: Sequence[Message],
+    chosen: str | None,
+) -> list[dict[str, Any]]:
+    """Return the tools that the model is told of: of those with `defer_loading`, the ones that it has found.
+
+    A tool of the client's finds them, and refers to them in its result. They come last, in the order in which
+    they were found, so that the prompt stays the same up to them. A search that the provider runs finds none
+    here: then all are there from the start.
+    """
+    if any(str(tool.get("type")).startswith(_PROVIDERS_SEARCH) for tool in declared):
+        return list(tools)
+    deferred = {tool.get("name") for tool in declared if tool.get("defer_loading")} - {chosen}
+    named = {tool["function"]["name"]: tool for tool in tools}
+    found = dict.fromkeys(
+        part.tool_name
+        for message in messages
+        for block in (message.content if isinstance(message.content, list) else ())
+        if isinstance(block.content, list)
+        for part in block.content
+        if part.type == "tool_reference" and part.tool_name in deferred
+    )
+    return [
+        *(tool for tool in tools if tool["function"]["name"] not in deferred),
+        *(named[name] for name in found if name in named),
+    ]
 
 
 def _function(tool: Tool) -> dict[str, Any]:

@@ -18,7 +18,7 @@ __all__ = ["ClientTool", "client_tool"]
 class ClientTool(Fields):
     """A tool by its type."""
 
-    accepted: ClassVar = {"defer_loading": (False,), "allowed_callers": (["direct"],)}
+    accepted: ClassVar = {"allowed_callers": (["direct"],)}
 
     type: str
     name: str

@@ -28,6 +28,8 @@ __all__ = [
 _UNKNOWN: Final = re.compile(r"unknown field `(?P<name>[^`]*)`(?: - at `\$\.?(?P<at>[^`]*)`)?")
 _MISSING: Final = re.compile(r"missing required field `(?P<name>[^`]*)`(?: - at `\$\.?(?P<at>[^`]*)`)?")
 _STEP: Final = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
+_CONVERSATIONS: Final = ("messages[", "input[")
+"""Fields with what was said before."""
 _MOST_NULLS: Final = 64
 """Names of unknown fields, by their places, that may be null in one request."""
 _PLACE: Final = re.compile(r" - at (?:`key` in )?`\$\.?(?P<at>[^`]*)`")
@@ -62,12 +64,12 @@ async def read_fields(request: Request, kind: type[F]) -> F:
     body = await _body(request)
     server = request.app.state.server
     workers: Workers = server.workers
-    ignored = request.scope["akunu.record"].ignored if server.settings.lenient else None
+    ignored: list[str] = request.scope["akunu.record"].ignored
 
     def decoded() -> F:
         if len(body) >= LARGE:
             _check_count(server, body)
-        return _decoded(body, kind, ignored)
+        return _decoded(body, kind, ignored, server.settings.lenient)
 
     return await workers.sized(len(body), decoded)
 
@@ -128,27 +130,33 @@ def _check_count(server: Any, body: bytes) -> None:
         raise ContextLengthError(f"the prompt has at least {count} tokens, the context holds {model.context}")
 
 
-def _decoded(body: bytes, kind: type[F], ignored: list[str] | None) -> F:
+def _decoded(body: bytes, kind: type[F], ignored: list[str], lenient: bool) -> F:
     if not body.strip():
         raise ApiError(400, "the body is empty, expected a JSON object", code="invalid_json")
     try:
         try:
             fields = msgspec.json.decode(body, type=kind)
         except msgspec.ValidationError as error:
-            fields = without_nulls(msgspec.json.decode(body), kind, error, ignored)
+            fields = without_nulls(msgspec.json.decode(body), kind, error, ignored, lenient=lenient)
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise ApiError(400, f"the body is not JSON: {error}", code="invalid_json") from error
-    refuse_others(fields, ignored=ignored)
+    refuse_others(fields, ignored=ignored if lenient else None)
     return fields
 
 
 def without_nulls(
-    data: Any, kind: type[F], error: msgspec.ValidationError, ignored: list[str] | None = None
+    data: Any,
+    kind: type[F],
+    error: msgspec.ValidationError,
+    ignored: list[str] | None = None,
+    *,
+    lenient: bool = False,
 ) -> F:
     """The fields of data that cannot be read as it is, but without unknown ones that are null.
 
-    Clients repeat messages with the fields of their own classes; a null asks for nothing. With `ignored`,
-    unknown fields of any value are left out, and noted there.
+    A null asks for nothing. Clients repeat what a model said with the fields of their own classes, so there
+    unknown ones are left out whatever they are, and everywhere if that is `lenient`; `ignored` gets a note
+    of each.
 
     Raises
     ------
@@ -160,9 +168,10 @@ def without_nulls(
         if unknown is None:
             break
         at, name = unknown["at"] or "", unknown["name"]
-        if not _drop(data, at, name, any_value=ignored is not None):
+        dropped = _drop(data, at, name, any_value=lenient)
+        if not dropped:
             break
-        if ignored is not None:
+        if ignored is not None and any(value is not None for value in dropped):
             ignored.append(f"{at}.{name}".lstrip(".") + ": no such field is known here; it was left out")
         try:
             return msgspec.convert(data, kind)
@@ -171,22 +180,35 @@ def without_nulls(
     raise refusal(str(error)) from error
 
 
-def _drop(data: Any, at: str, name: str, *, any_value: bool) -> bool:
-    """Leave out a field where an error was found, and in other items of the lists above, if it is null."""
+def _drop(data: Any, at: str, name: str, *, any_value: bool) -> list[Any]:
+    """Leave out a field where an error was found, and in other items of the lists above; its values.
+
+    It has to be null there, or in what the model said, but for `any_value`.
+    """
     places, found = [data], data
-    for key, index in _STEP.findall(at):
+    for n, (key, index) in enumerate(_STEP.findall(at)):
         if index:
             found = found[int(index)] if isinstance(found, list) and int(index) < len(found) else None
             places = [item for place in places if isinstance(place, list) for item in place]
+            if n == 1 and at.startswith(_CONVERSATIONS) and _by_model(found) and not any_value:
+                places, any_value = [place for place in places if _by_model(place)], True
         else:
             found = found.get(key) if isinstance(found, dict) else None
             places = [place[key] for place in places if isinstance(place, dict) and key in place]
     if not isinstance(found, dict) or name not in found or not (any_value or found[name] is None):
-        return False
-    for place in places:
-        if isinstance(place, dict) and name in place and (any_value or place[name] is None):
-            del place[name]
-    return True
+        return []
+    return [
+        place.pop(name)
+        for place in places
+        if isinstance(place, dict) and name in place and (any_value or place[name] is None)
+    ]
+
+
+def _by_model(item: Any) -> bool:
+    """Whether an item of a conversation is what the model said, thought or called."""
+    return isinstance(item, dict) and (
+        item.get("role") == "assistant" or item.get("type") in ("function_call", "reasoning")
+    )
 
 
 def form_fields(values: Mapping[str, object], kind: type[F]) -> F:

@@ -31,6 +31,8 @@ _log = logging.getLogger("akunu.server")
 
 _LONGEST: Final = 1e9
 """Seconds: asyncio waits for no infinity."""
+_MODELS: Final = 4
+"""Models in memory, where nobody says how many."""
 
 
 class Watched(Protocol):
@@ -151,7 +153,8 @@ class Registry:
     specs
         The models there are.
     max_models, max_memory
-        How many may be loaded at a time, and the bytes of their files together.
+        How many may be loaded at a time (None: four, or as many as are loaded at the start), and the bytes
+        of their files together.
     workers
         Where models are fetched, loaded and unloaded; its owner closes it.
     preload
@@ -163,7 +166,7 @@ class Registry:
     def __init__(
         self,
         specs: Iterable[ModelSpec],
-        max_models: int,
+        max_models: int | None,
         max_memory: int | None,
         workers: Workers,
         preload: Preload | None = None,
@@ -174,6 +177,8 @@ class Registry:
             if spec.name in self._entries:
                 raise InvalidArgumentError(f"models: two have the name {spec.name!r}")
             self._entries[spec.name] = Entry(spec)
+        if max_models is None:
+            max_models = max(_MODELS, sum(entry.spec.preload for entry in self._entries.values()))
         self._max_models = max_models
         self._max_memory = max_memory
         self._preload = preload
@@ -274,7 +279,7 @@ class Registry:
             entry.used_at = time.monotonic()
 
     async def preload(self) -> None:
-        """Load what is to be loaded at the start.
+        """Load what is to be loaded at the start, once: those that gave way since have been seen to load.
 
         Raises
         ------
@@ -284,7 +289,7 @@ class Registry:
             There is no room for a model.
         """
         for entry in self._entries.values():
-            if entry.spec.preload:
+            if entry.spec.preload and not entry.was_loaded:
                 try:
                     await self.load(entry)
                 except (AkunuError, OSError) as error:

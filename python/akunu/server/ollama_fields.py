@@ -11,11 +11,12 @@ import msgspec
 
 from akunu.chat.messages import MessageContent
 from akunu.server.client_tools import client_tools
-from akunu.server.conversations import Turn
+from akunu.server.conversations import Turn, without_structure
 from akunu.server.errors import ApiError
 from akunu.server.fields import Fields
 from akunu.server.images import content_of, image_part
-from akunu.server.openai_fields import ChatTool, function_fields
+from akunu.server.openai_choices import AnyChoice, chosen
+from akunu.server.openai_fields import ChatTool, allowed_tools, function_fields
 from akunu.server.sampling_fields import stop_texts
 
 __all__ = [
@@ -64,10 +65,8 @@ def seconds(given: str | float | None) -> float | None:
     return value
 
 
-class Options(Fields):
-    """Sampling by Ollama's names. What concerns loading is settled when the server starts."""
-
-    accepted: ClassVar = {"mirostat": (0,), "tfs_z": (1.0, 1), "penalize_newline": (False, True)}
+class Sampling(Fields, kw_only=True):
+    """Sampling by Ollama's names."""
 
     temperature: float | None = None
     top_k: int | None = None
@@ -81,6 +80,26 @@ class Options(Fields):
     seed: int | None = None
     stop: str | list[str] | None = None
     num_predict: int | None = None
+
+    def arguments(self) -> dict[str, Any]:
+        """Return what is given as arguments of a generation."""
+        same = (
+            "temperature", "top_k", "top_p", "min_p", "typical_p", "repeat_penalty", "presence_penalty",
+            "frequency_penalty",
+        )  # fmt: skip
+        found = {name: getattr(self, name) for name in same}
+        found["stop"] = stop_texts(self.stop)
+        found["seed"] = None if self.seed is None else max(self.seed, -1)
+        found["max_tokens"] = None if self.num_predict is None else max(self.num_predict, -1)
+        found["penalty_window"] = self.repeat_last_n
+        return {name: value for name, value in found.items() if value is not None}
+
+
+class Options(Sampling, kw_only=True):
+    """The options of a request. What concerns loading is settled when the server starts."""
+
+    accepted: ClassVar = {"mirostat": (0,), "tfs_z": (1.0, 1), "penalize_newline": (False, True)}
+
     # How a model is loaded: without effect here.
     num_ctx: int | None = None
     num_keep: int | None = None
@@ -103,22 +122,13 @@ class Options(Fields):
     tfs_z: Any = None
     penalize_newline: Any = None
 
-    def arguments(self) -> dict[str, Any]:
-        """Return the options as arguments of a generation."""
-        same = (
-            "temperature", "top_k", "top_p", "min_p", "typical_p", "repeat_penalty", "presence_penalty",
-            "frequency_penalty",
-        )  # fmt: skip
-        found = {name: getattr(self, name) for name in same}
-        found["stop"] = stop_texts(self.stop)
-        found["seed"] = None if self.seed is None else max(self.seed, -1)
-        found["max_tokens"] = None if self.num_predict is None else max(self.num_predict, -1)
-        found["penalty_window"] = self.repeat_last_n
-        return {name: value for name, value in found.items() if value is not None}
 
+class Asking(Sampling, kw_only=True):
+    """The fields that both ways to generate share.
 
-class Asking(Fields, kw_only=True):
-    """The fields that both ways to generate share."""
+    Programs put sampling beside `options`, too, also by the names of OpenAI's API; where `options` say
+    something else, they hold.
+    """
 
     model: str
     stream: bool | None = None
@@ -128,10 +138,15 @@ class Asking(Fields, kw_only=True):
     think: bool | Literal["low", "medium", "high"] | None = None
     logprobs: bool | None = None
     top_logprobs: int | None = None
+    max_tokens: int | None = None
+    max_completion_tokens: int | None = None
+    max_output_tokens: int | None = None
 
     def generation(self) -> dict[str, Any]:
         """Arguments of the generation, but for thinking."""
-        found = (self.options or Options()).arguments()
+        most = self.max_tokens or self.max_completion_tokens or self.max_output_tokens
+        found: dict[str, Any] = {"max_tokens": most} if most is not None else {}
+        found |= self.arguments() | (self.options or Options()).arguments()
         if isinstance(self.format, dict):
             found["schema"] = self.format
         elif self.format == "json":
@@ -204,6 +219,7 @@ class OllamaChatRequest(Asking, kw_only=True):
 
     messages: list[Message] | None = None
     tools: list[dict[str, Any]] | None = None
+    tool_choice: AnyChoice | None = None
     # Extensions.
     lenient_tool_calls: bool | None = None
     generic_tools: bool | None = None
@@ -212,7 +228,11 @@ class OllamaChatRequest(Asking, kw_only=True):
     def turn(self) -> Turn:
         """Return what is asked of the model."""
         tools, _ = client_tools(self.tools, "function", ChatTool, lambda tool: function_fields(tool.function))
-        options = self.generation() | self.thinking() | {"tools": tools}
+        choice, allowed = chosen(self.tool_choice)
+        if allowed is not None:
+            tools = allowed_tools(tools, allowed, "tool_choice.allowed_tools.tools")
+        options = self.generation() | self.thinking() | {"tools": tools, "tool_choice": choice}
+        options, _ = without_structure(options, "format")
         options |= {
             "lenient_tool_calls": self.lenient_tool_calls,
             "generic_tools": self.generic_tools,

@@ -20,9 +20,28 @@ class ChosenFunction(Fields):
 
 
 class ToolChoice(Fields, tag_field="type", tag="function"):
-    """The function that has to be called."""
+    """The function that has to be called; its name also without the object around it, as in responses."""
 
-    function: ChosenFunction
+    function: ChosenFunction | None = None
+    name: str | None = None
+
+    @property
+    def called(self) -> str:
+        """The function's name."""
+        if self.function is not None:
+            return self.function.name
+        if self.name is None:
+            raise ApiError(
+                400, "tool_choice.function: it is missing", param="tool_choice.function",
+                code="missing_field",
+            )  # fmt: skip
+        return self.name
+
+
+class _NamedTool(Fields, tag_field="type", tag="tool"):
+    """Anthropic's way to name the function."""
+
+    name: str
 
 
 class _AutoWord(Fields, tag_field="type", tag="auto"):
@@ -65,7 +84,7 @@ class AllowedTools(Fields, tag_field="type", tag="allowed_tools"):
     allowed_tools: AllowedFunctions
 
 
-AnyChoice = Literal["none", "auto", "required", "any"] | ToolChoice | AllowedTools | _Word
+AnyChoice = Literal["none", "auto", "required", "any"] | ToolChoice | _NamedTool | AllowedTools | _Word
 """The choice whether tools are called, and which."""
 
 
@@ -73,10 +92,12 @@ def chosen(choice: AnyChoice | None) -> tuple[str | None, list[str] | None]:
     """A choice as a chat takes it, and the names of the tools that are allowed; None: all."""
     allowed = None
     if isinstance(choice, AllowedTools):
-        allowed = [each.function.name for each in choice.allowed_tools.tools]
+        allowed = [each.called for each in choice.allowed_tools.tools]
         return choice.allowed_tools.mode, allowed
     if isinstance(choice, ToolChoice):
-        return choice.function.name, None
+        return choice.called, None
+    if isinstance(choice, _NamedTool):
+        return choice.name, None
     word = choice.word if isinstance(choice, _Word) else choice
     return "required" if word == "any" else word, None
 

@@ -60,7 +60,7 @@ class Call(Fields):
 class ChatMessage(Fields):
     """A message of a conversation."""
 
-    accepted: ClassVar = {"audio": (), "function_call": (), "annotations": ([],)}
+    accepted: ClassVar = {"audio": (), "function_call": ()}
 
     role: Literal["system", "developer", "user", "assistant", "tool"]
     content: str | list[ContentPart] | None = None
@@ -68,8 +68,9 @@ class ChatMessage(Fields):
     tool_calls: list[Call] | None = None
     tool_call_id: str | None = None
     reasoning_content: str | None = None
+    reasoning: str | None = None  # the same, as vLLM and OpenRouter have it
     refusal: str | None = None
-    annotations: list[Any] | None = None
+    annotations: list[Any] | None = None  # say where a text is from
     audio: Any = None
     function_call: Any = None
     cache_control: Any = None
@@ -99,9 +100,9 @@ def plain_messages(messages: Sequence[ChatMessage]) -> tuple[list[dict[str, Any]
             fields["content"] = message.refusal or ("" if not message.tool_calls else None)
         if message.tool_calls:
             fields["tool_calls"] = [_call(call) for call in message.tool_calls]
-        for name in ("name", "tool_call_id", "reasoning_content"):
+        for name in ("name", "tool_call_id", "reasoning", "reasoning_content"):
             if (value := getattr(message, name)) is not None:
-                fields[name] = value
+                fields["reasoning_content" if name == "reasoning" else name] = value
         plain.append(fields)
     if not plain:
         raise ApiError(400, "messages: found none, expected at least one", param="messages")

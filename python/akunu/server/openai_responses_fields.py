@@ -146,7 +146,6 @@ class ResponsesRequest(SamplingFields):
         "context_management": (),
         "conversation": (),
         "image": (),
-        "max_tool_calls": (),
         "moderation": (),
         "prompt": (),
         "service_tier": ("auto", "default"),
@@ -188,7 +187,7 @@ class ResponsesRequest(SamplingFields):
     context_management: Any = None
     conversation: Any = None
     image: Any = None
-    max_tool_calls: Any = None
+    max_tool_calls: int | None = None  # of tools that a provider runs
     moderation: Any = None
     prompt: Any = None
     service_tier: Any = None

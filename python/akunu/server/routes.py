@@ -61,6 +61,7 @@ from akunu.server.tokens import (
     apply_template,
     detokenize,
     tokenize,
+    tokenizer_info,
 )
 
 __all__ = ["ENDPOINTS"]
@@ -141,6 +142,7 @@ ENDPOINTS: Final = (
     Endpoint("GET", "/api/version", ollama_models.version, "The version of Ollama's API"),
     Endpoint("POST", "/tokenize", tokenize, "Token ids of a text", TokenizeRequest),
     Endpoint("POST", "/detokenize", detokenize, "The text of token ids", DetokenizeRequest),
+    Endpoint("GET", "/tokenizer_info", tokenizer_info, "A tokenizer, as vLLM describes it", query=ModelQuery),
     Endpoint("POST", "/apply-template", apply_template, "The prompt of a chat", TemplateRequest),
     Endpoint("GET", "/health", health, "Whether the engines get on"),
     Endpoint("GET", "/ready", ready, "Whether requests can be served"),

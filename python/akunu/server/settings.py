@@ -64,8 +64,8 @@ class Settings:
         An engine that has work and makes no progress for so long is ill.
     drain_seconds : float
         Most time that requests get to end when the server is told to.
-    max_models : int
-        Models in memory at a time.
+    max_models : int or None
+        Models in memory at a time; None: four, or as many as are loaded at the start.
     max_memory : int or None
         Bytes of their files together.
     idle_seconds : float
@@ -101,7 +101,7 @@ class Settings:
     write_seconds: float = 60.0
     stall_seconds: float = 120.0
     drain_seconds: float = 30.0
-    max_models: int = 4
+    max_models: int | None = None
     max_memory: int | None = None
     idle_seconds: float = 0.0
     max_responses: int = 256

@@ -9,11 +9,11 @@ from __future__ import annotations
 import asyncio
 import functools
 import threading
-from collections import OrderedDict, deque
+from collections import Counter, OrderedDict, deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import ContextVar, copy_context
-from typing import Final, ParamSpec, TypeVar
+from typing import Any, Final, NamedTuple, ParamSpec, TypeVar
 
 from akunu.server.errors import ApiError
 
@@ -37,6 +37,13 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
+class _Job(NamedTuple):
+    """Work that waits, and where its result goes."""
+
+    run: Callable[[], None]
+    result: Future[Any]
+
+
 class _Turns:
     """Threads that take the work of each client in turn.
 
@@ -46,12 +53,16 @@ class _Turns:
         How many.
     name
         What their names begin with.
+    spare
+        How many of them a client leaves for others, so that who comes next need not wait for what takes long.
     """
 
-    def __init__(self, threads: int, name: str) -> None:
+    def __init__(self, threads: int, name: str, spare: int = 0) -> None:
         self._pool = ThreadPoolExecutor(threads, name)
+        self._most = threads - spare
         self._lock = threading.Lock()
-        self._waiting: OrderedDict[str, deque[Callable[[], None]]] = OrderedDict()
+        self._waiting: OrderedDict[str, deque[_Job]] = OrderedDict()
+        self._running = Counter[str]()
 
     async def run(self, work: Callable[[], T]) -> T:
         """Return the result of `work`."""
@@ -67,21 +78,41 @@ class _Turns:
                 result.set_exception(error)
 
         with self._lock:
-            self._waiting.setdefault(CLIENT.get(), deque()).append(job)
-        turn = self._pool.submit(self._next)
-        turn.add_done_callback(lambda done: done.cancelled() and result.cancel())  # the server ends
+            self._waiting.setdefault(CLIENT.get(), deque()).append(_Job(job, result))
+        self._pool.submit(self._some)
         return await asyncio.wrap_future(result)
 
-    def _next(self) -> None:
+    def _some(self) -> None:
+        """Do what may be done now, which can be the work of another, or none."""
+        while (taken := self._take()) is not None:
+            client, job = taken
+            job.run()
+            with self._lock:
+                self._running[client] -= 1
+                if not self._running[client]:
+                    del self._running[client]
+
+    def _take(self) -> tuple[str, _Job] | None:
         with self._lock:
-            client, jobs = self._waiting.popitem(last=False)
+            client = next((each for each in self._waiting if self._running[each] < self._most), None)
+            if client is None:
+                return None
+            self._running[client] += 1
+            jobs = self._waiting[client]
             job = jobs.popleft()
             if jobs:
-                self._waiting[client] = jobs  # behind the others
-        job()
+                self._waiting.move_to_end(client)
+            else:
+                del self._waiting[client]
+            return client, job
 
     def close(self) -> None:
-        """End the threads, once what they do is done."""
+        """End the threads, once what they do is done; what waits is cancelled."""
+        with self._lock:
+            left = [job for jobs in self._waiting.values() for job in jobs]
+            self._waiting.clear()
+        for job in left:
+            job.result.cancel()
         self._pool.shutdown(cancel_futures=True)
 
 
@@ -90,8 +121,8 @@ class Workers:
 
     def __init__(self) -> None:
         self._small = _Turns(_SMALL_THREADS, "akunu-small")
-        self._large = _Turns(_LARGE_THREADS, "akunu-large")
-        self._compiling = _Turns(_COMPILE_THREADS, "akunu-compile")
+        self._large = _Turns(_LARGE_THREADS, "akunu-large", spare=1)
+        self._compiling = _Turns(_COMPILE_THREADS, "akunu-compile", spare=1)
         self._changes = ThreadPoolExecutor(_CHANGES, "akunu-models")
 
     async def sized(self, size: int, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

@@ -195,11 +195,10 @@ _FILE = PathName(exists=True)
 )
 @click.option(
     "--max-models",
-    default=4,
-    show_default=True,
     type=Integer(1),
     metavar="N",
-    help="How many models may be in memory; the one that was not used for longest gives way.",
+    help="How many models may be in memory; the one that was not used for longest gives way. [default: 4, or "
+    "as many as are loaded at the start]",
 )
 @click.option(
     "--max-memory",
