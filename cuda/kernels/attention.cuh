@@ -485,9 +485,8 @@ AKUNU_DEVICE_CALL void attention_split(Block b) {
 
 // A warp joins the splits of some elements of a head.
 AKUNU_DEVICE_CALL void attention_merge(Block b) {
-    constexpr u32 kEach = 64;
     const auto& p = b.params<AttentionParams>();
-    const u32 dim = p.latent ? p.latent : p.head_dim, parts = (dim + kEach - 1) / kEach;
+    const u32 dim = p.latent ? p.latent : p.head_dim;
     const float* partials = b.buffer<float>(0);
     const float* stats = partials + u64(p.n_heads) * kMaxSplits * dim;
     const Output out{b.buffer<float>(1), b.buffer<u16>(2), p.formats};
@@ -495,8 +494,10 @@ AKUNU_DEVICE_CALL void attention_merge(Block b) {
     const u32 splits = splits_of(range.end - range.first, p.latent ? kLatentKeys : kTileKeys), lane = lane_id();
     float* weights = reinterpret_cast<float*>(b.shared()) + warp_id() * kMaxSplits;
     sync_block();
+    constexpr u32 kEach = 4;  // of a lane
+    const u32 parts = (dim + 32 * kEach - 1) / (32 * kEach);
     for (u32 u = b.first() * kWarps + warp_id(); u < p.n_heads * parts; u += b.blocks() * kWarps) {
-        const u32 h = u / parts, begin = u % parts * kEach, end = smaller(begin + kEach, dim);
+        const u32 h = u / parts, first = u % parts * 32 * kEach + lane;
         const bool mine = lane < splits;
         const float top = mine ? stats[2 * (h * kMaxSplits + lane)] : bits_to_float(0xFF800000u);
         const float most = reduce_warp(top, Larger());
@@ -505,10 +506,17 @@ AKUNU_DEVICE_CALL void attention_merge(Block b) {
                           sink_weight(b.buffer<float>(4), h, most);
         weights[lane] = weight;
         sync_warp();
-        for (u32 d = begin + lane; d < end; d += 32) {
-            float v = 0.0f;
-            for (u32 s = 0; s < splits; ++s) v += weights[s] * partials[(u64(h) * kMaxSplits + s) * dim + d];
-            out.store(u64(h) * dim + d, v / sum);
+        float v[kEach] = {};
+        for (u32 s = 0; s < splits; ++s) {
+            const float* const from = partials + (u64(h) * kMaxSplits + s) * dim;
+            AKUNU_UNROLL
+            for (u32 i = 0; i < kEach; ++i) {
+                if (first + 32 * i < dim) v[i] += weights[s] * from[first + 32 * i];
+            }
+        }
+        AKUNU_UNROLL
+        for (u32 i = 0; i < kEach; ++i) {
+            if (first + 32 * i < dim) out.store(u64(h) * dim + first + 32 * i, v[i] / sum);
         }
         sync_warp();
     }
