@@ -77,6 +77,8 @@ constexpr float kCodeMagic = 0x1.8p23f + 0x8080;
 struct CodeFragments {
     static constexpr bool kFloats = false;
     static constexpr u32 kParts = 1, kPieces = 2, kStepBytes = 2 * kStepInputs;
+    // Whether words have inputs i and i + 16 of a group side by side, as bytes of codes have their nibbles.
+    static constexpr bool kPaired = false;
     static AKUNU_DEVICE bool owns(u32 g, u32 t) { return g / 2 == t; }
     static AKUNU_DEVICE u32 part(u32) { return 0; }
     // Inputs are [group of 32][high, low][32].
@@ -135,17 +137,9 @@ struct Fragments<kReadQ4_0> : CodeFragments {
     }
 };
 
-// Codes of E2M1 as signed bytes, twice what they count: the low nibbles' or the high ones', of a word of both.
-AKUNU_DEVICE u32 signed_e2m1(u32 magnitudes, u32 signs) {
-    constexpr u32 kSigns = 0x80808080u;
-    const u32 all = byte_signs(signs);
-    const u32 below = kSigns - (magnitudes & all);  // without a carry: none is above 12
-    return (below ^ kSigns) | (magnitudes & ~all);
-}
-
 template <>
 struct Fragments<kReadMxfp4> : CodeFragments {
-    static constexpr bool kSums = false;
+    static constexpr bool kSums = false, kPaired = true;
     static constexpr u32 kApart = 16;
     struct Part {
         uint4 q;
@@ -158,25 +152,27 @@ struct Fragments<kReadMxfp4> : CodeFragments {
         p.exponent = weights_at<u8>(lane_extras<kReadMxfp4>(unit, lane, upper) + lane % 4);
     }
     static AKUNU_DEVICE void multiply(const Part (&p)[2], const StepInputs<2>& in, float (&sum)[2]) {
-        constexpr u32 kLeast = 0x03020100u, kMost = 0x0C080604u;  // magnitudes by their three bits
-        u32 low[2][4], high[2][4];                                // of both rows
+        constexpr u32 kLeast = 0x03020100u, kMost = 0x0C080604u;  // twice what codes count, by their lower three bits
+        int product[2][4] = {};                                   // of the codes without a sign, and of the others
         AKUNU_UNROLL
-        for (u32 r = 0; r < 2; ++r) {
-            const u32 words[4] = {p[r].q.x, p[r].q.y, p[r].q.z, p[r].q.w};
+        for (u32 sign = 0; sign < 2; ++sign) {
+            u32 first[2][4], last[2][4];
             AKUNU_UNROLL
-            for (u32 i = 0; i < 4; ++i) {
-                const u32 w = words[i], which = w & 0x77777777u;
-                const u32 first = choose_bytes(kLeast, kMost, which), last = choose_bytes(kLeast, kMost, which >> 16);
-                low[r][i] = signed_e2m1(choose_bytes(first, last, 0x6420u), w << 4);
-                high[r][i] = signed_e2m1(choose_bytes(first, last, 0x7531u), w);
+            for (u32 r = 0; r < 2; ++r) {
+                const u32 words[4] = {p[r].q.x, p[r].q.y, p[r].q.z, p[r].q.w};
+                AKUNU_UNROLL
+                for (u32 i = 0; i < 4; ++i) {
+                    const u32 w = sign ? words[i] ^ 0x88888888u : words[i];
+                    first[r][i] = choose_or_zero(kLeast, kMost, w);
+                    last[r][i] = choose_or_zero(kLeast, kMost, w >> 16);
+                }
             }
+            multiply_piece(product[sign], first[0], first[1], in.x[0]);
+            multiply_piece(product[sign], last[0], last[1], in.x[1]);
         }
-        int product[2][4] = {};
-        multiply_piece(product[0], low[0], low[1], in.x[0]);
-        multiply_piece(product[1], high[0], high[1], in.x[1]);
         AKUNU_UNROLL
         for (u32 r = 0; r < 2; ++r) {
-            const float v = whole(product[0], r) + whole(product[1], r);
+            const float v = float(whole_number(product[0], r) - whole_number(product[1], r));
             sum[r] += v * (e8m0_half(p[r].exponent) * in.factor);
         }
     }
@@ -311,7 +307,7 @@ struct Fragments<kReadQ6_K> : CodeFragments {
 // Halves, eight to 16 bytes.
 constexpr float kPartShift = 0x1p11f;  // from a part of the inputs to the next
 struct FloatFragments {
-    static constexpr bool kFloats = true, kSums = false;
+    static constexpr bool kFloats = true, kSums = false, kPaired = false;
     static constexpr u32 kParts = 2, kPieces = 4, kStepBytes = 2 * kStepInputs, kApart = 64;
     struct Part {
         uint4 q[4];

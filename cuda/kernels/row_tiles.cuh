@@ -146,9 +146,15 @@ AKUNU_DEVICE float put_codes(const TileMemory& m, u32 i, bool there, u32 lane, u
     const u32 first = choose_bytes(float_to_bits(v[0]), float_to_bits(v[1]), kTwo);
     const u32 second = choose_bytes(float_to_bits(v[2]), float_to_bits(v[3]), kTwo);
     const u32 at = m.parts + i / 32 * 64 + i % 32;
+    u32 high = choose_bytes(first, second, kHigh) ^ kSigns, low = choose_bytes(first, second, kLow) ^ kSigns;
+    if constexpr (T::kPaired) {
+        const u32 which = i % 32 < 16 ? 0x5140u : 0x3726u;
+        high = choose_bytes(high, shuffle_xor(high, 4), which);
+        low = choose_bytes(low, shuffle_xor(low, 4), which);
+    }
     if (there) {
-        shared_at<u32>(at) = choose_bytes(first, second, kHigh) ^ kSigns;
-        shared_at<u32>(at + 32) = choose_bytes(first, second, kLow) ^ kSigns;
+        shared_at<u32>(at) = high;
+        shared_at<u32>(at + 32) = low;
     }
     return bits_to_float(top) * (1.0f / kMostCode);
 }
