@@ -17,29 +17,78 @@ AKUNU_DEVICE bool takes_expert_rows(u32 cols, u32 rows) {
            tile_memory(rows * padded_inputs(cols), 1).partials + 2 * kPartialsBytes <= kSharedHead + kOpBytes;
 }
 
-// Of an expert's weight: where a tile begins.
+// Of a command's weight: where a tile of an expert begins.
 template <u32 kReader>
-AKUNU_DEVICE const u8* expert_tile_at(Block b, u32 weight, u32 cols, u32 id, u32 tile) {
-    return expert_of(b, weight, cols, id).codes + u64(tile) * tile_bytes(kReader, cols);
+AKUNU_DEVICE u64 expert_tile_at(Block b, u32 weight, u32 cols, u32 id, u32 tile) {
+    return reinterpret_cast<u64>(expert_of(b, weight, cols, id).codes) + u64(tile) * tile_bytes(kReader, cols);
 }
 
-// A warp's steps of some tiles, `kAtOnce` of them loaded before it waits for one: at(step, tiles) says where the units
-// of a step are, and returns which of their steps it is.
-template <typename T, u32 kTiles, u32 kAtOnce, typename At>
-AKUNU_DEVICE void add_steps(u32 steps, const TileInputs& in, At&& at, float (&sums)[kTiles][2]) {
-    const u32 warp = thread_id_anew() / 32;
-    for (u32 j = warp; j < steps; j += kAtOnce * kWarps) {
-        TileStep<T, kTiles> each[kAtOnce];
-        AKUNU_UNROLL
-        for (u32 i = 0; i < kAtOnce; ++i) {
-            const u32 step = smaller(j + i * kWarps, steps - 1);  // the last one again, of no inputs
-            const u8* units[kTiles];
-            const u32 in_unit = at(step, units);
-            each[i].load(units, in_unit, step, in);
-            if (j + i * kWarps >= steps) each[i].in.factor = 0.0f;
+// Where a warp is in the products of some tiles with `rows` rows of inputs, one behind the other, of `each` steps: the
+// steps of a tile are dealt to the warps. A warp that has none of them has the last one, times 0.
+struct StepPlace {
+    u32 tile, step, row, in_row;  // step: counted over the rows
+
+    AKUNU_DEVICE void begin(u32 warp, u32 rows, u32 each) {
+        step = in_row = warp;
+        row = 0;
+        settle(rows, each);
+    }
+    // Whether there is another step of the tile.
+    AKUNU_DEVICE bool advance(u32 rows, u32 each) {
+        step += kWarps;
+        in_row += kWarps;
+        settle(rows, each);
+        return step < rows * each;
+    }
+    AKUNU_DEVICE void settle(u32 rows, u32 each) {
+        while (in_row >= each && row + 1 < rows) {
+            in_row -= each;
+            ++row;
         }
+        in_row = smaller(in_row, each - 1);
+    }
+};
+
+// A warp's products of `turns` times kTiles tiles, whose sums it leaves in `partials`. The operands of a step are asked
+// for while the one before is multiplied, those of the first one before stage(), which brings the inputs:
+// at(place, units) says where the units of a step are.
+template <u32 kReader, u32 kTiles, typename At, typename Stage>
+AKUNU_DEVICE void multiply_rows(u32 turns, u32 rows, u32 each, const TileInputs& in, u32 partials, u32 warp, At&& at,
+                                Stage&& stage) {
+    constexpr TileLayout kLayout = tile_layout(kReader);
+    using Step = TileStep<Fragments<kReader>, kTiles>;
+    Step one, other;
+    float sums[kTiles][2] = {};
+    StepPlace place{};
+    place.begin(warp, rows, each);
+    const auto ask = [&](Step& step) {
+        const u8* units[kTiles];
+        at(place, units);
         AKUNU_UNROLL
-        for (u32 i = 0; i < kAtOnce; ++i) each[i].multiply(sums);
+        for (const u8*& unit : units) unit += place.in_row / kLayout.steps() * kLayout.unit_bytes();
+        step.load_weights(units, place.in_row % kLayout.steps(), in);
+    };
+    ask(one);
+    stage();
+    // False behind the last step.
+    const auto multiply = [&](Step& now, Step& next) {
+        const StepPlace of = place;
+        if (!place.advance(rows, each)) {
+            ++place.tile;
+            place.begin(warp, rows, each);
+        }
+        if (any_of_warp(place.tile < turns)) ask(next);
+        now.load_inputs(smaller(of.step, rows * each - 1), in);
+        if (of.step >= rows * each) now.in.factor = 0.0f;
+        now.multiply(sums);
+        if (place.tile != of.tile) {
+            store_sums(partials, of.tile * kTiles, warp, in.lane, sums);
+            AKUNU_UNROLL
+            for (auto& sum : sums) sum[0] = sum[1] = 0.0f;
+        }
+        return place.tile < turns;
+    };
+    while (any_of_warp(multiply(one, other)) && any_of_warp(multiply(other, one))) {
     }
 }
 
@@ -47,50 +96,48 @@ AKUNU_DEVICE void add_steps(u32 steps, const TileInputs& in, At&& at, float (&su
 template <u32 kReader>
 AKUNU_DEVICE_CALL void experts_gate_up_row(Block b) {
     using T = Fragments<kReader>;
-    constexpr TileLayout kLayout = tile_layout(kReader);
     constexpr u32 kTogether = kTilesAtOnce / 2;
     const auto& p = b.params<ExpertsGateUpParams>();
     const u32* ids = b.buffer<u32>(5);
     const Output out{b.buffer<float>(6), b.buffer<u16>(7), p.formats};
     const u32 thread = thread_id_anew(), lane = thread % 32, warp = thread / 32;
-    const u32 tiles = (p.n + kTileRows - 1) / kTileRows, units = tiles * p.chosen;
+    const u32 tiles = (p.n + kTileRows - 1) / kTileRows, units = tiles * p.chosen, first = b.first();
     const auto id_of = [&](u32 u) { return smaller(ids[u / tiles], p.experts - 1); };
-    const auto tile_of = [&](u32 weight, u32 u) {
-        return expert_tile_at<kReader>(b, weight, p.k, id_of(u), u % tiles);
-    };
-    if (b.first() >= units) return;
-    if (const u32 u = b.first() + thread / 2 * b.blocks(); thread < kTilesAtOnce && u < units) {
-        fetch_to_cache(tile_of(thread % 2, u), tile_bytes(kReader, p.k));
-    }
+    if (first >= units) return;
     const u32 k = padded_inputs(p.k);
     const TileMemory m = tile_memory(k, 1);
     const TileInputs in = tile_inputs<T>(k, m, lane);
-    stage_inputs<T, false, false>(b, {p.k, k}, k, m, thread);
-    sync_warp();  // a warp has staged the very steps that it multiplies
     u32 partials = m.partials;
-    for (u32 begin = b.first(); begin < units; begin += kTogether * b.blocks()) {
+    for (u32 begin = first; begin < units; begin += kTogether * b.blocks()) {
         const u32 turns = smaller(kTogether, (units - begin + b.blocks() - 1) / b.blocks());
-        for (u32 i = 0; i < turns; ++i) {
-            const u32 u = begin + i * b.blocks();
-            const u8 *gates = tile_of(0, u), *ups = tile_of(1, u);
-            float sums[2][2] = {};
-            add_steps<T, 2, 2>(
-                k / kStepInputs, in,
-                [&](u32 step, const u8*(&at)[2]) {
-                    const u32 unit = step / kLayout.steps() * kLayout.unit_bytes();
-                    at[0] = gates + unit;
-                    at[1] = ups + unit;
-                    return step % kLayout.steps();
-                },
-                sums);
-            store_sums(partials, 2 * i, warp, lane, sums);
+        // A lane finds the pair that has its number.
+        const u32 mine = begin + smaller(lane, turns - 1) * b.blocks(), id = id_of(mine);
+        const u64 gate = expert_tile_at<kReader>(b, 0, p.k, id, mine % tiles),
+                  up = expert_tile_at<kReader>(b, 1, p.k, id, mine % tiles);
+        if (warp < 2 && lane < turns) {
+            fetch_to_cache(reinterpret_cast<const u8*>(warp == 0 ? gate : up), tile_bytes(kReader, p.k));
         }
-        sync_block();
+        // And a thread the result that has its number.
         const u32 i = thread / kTileRows, u = begin + i * b.blocks(), n = u % tiles * kTileRows + thread % kTileRows;
-        if (i < turns && n < p.n) {
-            const float gate = sum_of_warps(partials, 2 * i, thread % kTileRows);
-            const float up = sum_of_warps(partials, 2 * i + 1, thread % kTileRows);
-            out.store(u64(u / tiles) * p.n + n, gated(b, id_of(u), n, gate, up));
+        const bool there = i < turns && n < p.n;
+        GateUp bias{};
+        if (there) bias = gate_up_bias(b, id_of(u), n);
+        multiply_rows<kReader, 2>(
+            turns, 1, k / kStepInputs, in, partials, warp,
+            [&](const StepPlace& place, const u8*(&at)[2]) {
+                at[0] = reinterpret_cast<const u8*>(shuffle_from(gate, place.tile));
+                at[1] = reinterpret_cast<const u8*>(shuffle_from(up, place.tile));
+            },
+            [&] {
+                if (begin != first) return;
+                stage_inputs<T, false, false>(b, {p.k, k}, k, m, thread);
+                sync_warp();  // a warp has staged the very steps that it multiplies
+            });
+        sync_block();
+        if (there) {
+            const float of_gate = sum_of_warps(partials, 2 * i, thread % kTileRows),
+                        of_up = sum_of_warps(partials, 2 * i + 1, thread % kTileRows);
+            out.store(u64(u / tiles) * p.n + n, gated(p, of_gate + bias.gate, of_up + bias.up));
         }
         partials = m.other_half(partials);
     }
@@ -101,7 +148,6 @@ AKUNU_DEVICE_CALL void experts_gate_up_row(Block b) {
 template <u32 kReader>
 AKUNU_DEVICE_CALL void experts_down_row(Block b) {
     using T = Fragments<kReader>;
-    constexpr TileLayout kLayout = tile_layout(kReader);
     const auto& p = b.params<ExpertsDownParams>();
     const u32* ids = b.buffer<u32>(4);
     const float *weights = b.buffer<float>(5), *bias = b.buffer<float>(3);
@@ -109,42 +155,53 @@ AKUNU_DEVICE_CALL void experts_down_row(Block b) {
     const u32 thread = thread_id_anew(), lane = thread % 32, warp = thread / 32;
     const RowLength row{p.k, padded_inputs(p.k)};
     const u32 tiles = (p.n + kTileRows - 1) / kTileRows, k = p.chosen * row.padded, each = row.padded / kStepInputs;
+    const u32 first = b.first(), bytes = u32(tile_bytes(kReader, p.k));
     const auto id_of = [&](u32 choice) { return smaller(ids[choice], p.experts - 1); };
-    if (b.first() >= tiles) return;
-    if (const u32 tile = b.first() + warp * b.blocks(); lane < p.chosen && tile < tiles) {
-        fetch_to_cache(expert_tile_at<kReader>(b, 0, p.k, id_of(lane), tile), tile_bytes(kReader, p.k));
+    if (first >= tiles) return;
+    // A lane finds the expert of the choice that has its number.
+    const u64 mine = expert_tile_at<kReader>(b, 0, p.k, id_of(smaller(lane, p.chosen - 1)), 0);
+    if (const u32 tile = first + warp * b.blocks(); lane < p.chosen && tile < tiles) {
+        fetch_to_cache(reinterpret_cast<const u8*>(mine + u64(tile) * bytes), bytes);
     }
     const TileMemory m = tile_memory(k, 1);
     const TileInputs in = tile_inputs<T>(k, m, lane);
-    stage_inputs<T, false, false, true>(b, row, k, m, thread);
-    sync_warp();
-    for (u32 step = warp + lane * kWarps; step < k / kStepInputs; step += 32 * kWarps) {
-        shared_at<float>(m.factors + step * 4) *= weights[step / each];
-    }
-    sync_warp();
     u32 partials = m.partials;
-    for (u32 begin = b.first(); begin < tiles; begin += kTilesAtOnce * b.blocks()) {
+    for (u32 begin = first; begin < tiles; begin += kTilesAtOnce * b.blocks()) {
         const u32 turns = smaller(kTilesAtOnce, (tiles - begin + b.blocks() - 1) / b.blocks());
-        for (u32 i = 0; i < turns; ++i) {
-            const u32 tile = begin + i * b.blocks();
-            float sums[1][2] = {};
-            add_steps<T, 1, 3>(
-                k / kStepInputs, in,
-                [&](u32 step, const u8*(&at)[1]) {
-                    const u32 in_row = step % each;
-                    at[0] = expert_tile_at<kReader>(b, 0, p.k, id_of(step / each), tile) +
-                            in_row / kLayout.steps() * kLayout.unit_bytes();
-                    return in_row % kLayout.steps();
-                },
-                sums);
-            store_sums(partials, i, warp, lane, sums);
-        }
-        sync_block();
+        // And a thread the result that has its number, to which it adds some choices' biases.
         const u32 i = thread / kTileRows, n = (begin + i * b.blocks()) * kTileRows + thread % kTileRows;
-        if (i < turns && n < p.n) {
+        const bool there = i < turns && n < p.n;
+        constexpr u32 kAhead = 4;
+        float ahead[kAhead] = {};
+        AKUNU_UNROLL
+        for (u32 c = 0; c < kAhead; ++c) {
+            if (there && p.has_bias && c < p.chosen) ahead[c] = bias[u64(id_of(c)) * p.n + n];
+        }
+        const float base = there && p.accumulate ? y[n] : 0.0f;
+        multiply_rows<kReader, 1>(
+            turns, p.chosen, each, in, partials, warp,
+            [&](const StepPlace& place, const u8*(&at)[1]) {
+                const u64 tile = u64(begin + place.tile * b.blocks()) * bytes;
+                at[0] = reinterpret_cast<const u8*>(shuffle_from(mine, place.row) + tile);
+            },
+            [&] {
+                if (begin != first) return;
+                stage_inputs<T, false, false, true>(b, row, k, m, thread);
+                sync_warp();
+                for (u32 step = warp + lane * kWarps; step < k / kStepInputs; step += 32 * kWarps) {
+                    shared_at<float>(m.factors + step * 4) *= weights[step / each];
+                }
+                sync_warp();
+            });
+        sync_block();
+        if (there) {
             float sum = sum_of_warps(partials, i, thread % kTileRows);
-            for (u32 c = 0; p.has_bias && c < p.chosen; ++c) sum += weights[c] * bias[u64(id_of(c)) * p.n + n];
-            y[n] = p.accumulate ? y[n] + sum : sum;
+            AKUNU_UNROLL
+            for (u32 c = 0; c < kAhead; ++c) {
+                if (p.has_bias && c < p.chosen) sum += weights[c] * ahead[c];
+            }
+            for (u32 c = kAhead; p.has_bias && c < p.chosen; ++c) sum += weights[c] * bias[u64(id_of(c)) * p.n + n];
+            y[n] = base + sum;
         }
         partials = m.other_half(partials);
     }

@@ -218,7 +218,7 @@ struct Fragments<kReadQ4_K> : CodeFragments {
     struct Part {
         uint4 q;
         u32 groups;  // the two groups' scales and minima
-        KFactors factors;
+        uint4 extras;
     };
     static AKUNU_DEVICE u32 lane_at(u32 g, u32 t) { return group_at(g, t / 2 * 2, t % 2 * 16); }
     template <typename At>
@@ -226,7 +226,7 @@ struct Fragments<kReadQ4_K> : CodeFragments {
         const At extras = lane_extras<kReadQ4_K>(unit, lane, upper);
         p.q = lane_piece(unit, in_unit, lane, upper);
         p.groups = weights_at<u32>(extras + in_unit * 8 + lane % 4 / 2 * 4);
-        p.factors = k_factors(weights_at<uint4>(extras));
+        p.extras = weights_at<uint4>(extras);
     }
     static AKUNU_DEVICE void multiply(const Part (&p)[2], const StepInputs<2>& in, float (&sum)[2]) {
         const u32 wa[4] = {p[0].q.x, p[0].q.y, p[0].q.z, p[0].q.w}, wb[4] = {p[1].q.x, p[1].q.y, p[1].q.z, p[1].q.w};
@@ -248,11 +248,12 @@ struct Fragments<kReadQ4_K> : CodeFragments {
         AKUNU_UNROLL
         for (u32 r = 0; r < 2; ++r) {
             const u32 groups = p[r].groups;
+            const KFactors factors = k_factors(p[r].extras);
             // Below 2^30: 16 inputs of 127·256 times codes of 15 and scales of 63, twice.
             const int scaled = whole_number(product[0], r) * int(k_scale_of(groups, 0)) +
                                (whole_number(product[1], r) >> 4) * int(k_scale_of(groups, 1));
-            sum[r] += p[r].factors.scale * in.factor * float(scaled);
-            sum[r] -= p[r].factors.min * code_float(k_min_of(groups, in.t % 2), 0.0f) * inputs;
+            sum[r] += factors.scale * in.factor * float(scaled);
+            sum[r] -= factors.min * code_float(k_min_of(groups, in.t % 2), 0.0f) * inputs;
         }
     }
 };

@@ -54,6 +54,11 @@ AKUNU_DEVICE T shuffle_xor(T v, unsigned mask) {
     return __shfl_xor_sync(0xFFFFFFFFu, v, mask);
 }
 
+// What a lane has.
+AKUNU_DEVICE unsigned long long shuffle_from(unsigned long long v, unsigned lane) {
+    return __shfl_sync(0xFFFFFFFFu, v, int(lane));
+}
+
 AKUNU_DEVICE unsigned largest_of_warp(unsigned v) { return __reduce_max_sync(0xFFFFFFFFu, v); }
 
 // Of all lanes, which come together. The compiler knows that the answer is theirs: a branch on it parts none.

@@ -343,11 +343,18 @@ struct TileStep {
     // `in_unit`: which of its unit's steps it is.
     template <typename At>
     AKUNU_DEVICE void load(const At (&units)[kTiles], u32 in_unit, u32 step, const TileInputs& from) {
+        load_weights(units, in_unit, from);
+        load_inputs(step, from);
+    }
+    template <typename At>
+    AKUNU_DEVICE void load_weights(const At (&units)[kTiles], u32 in_unit, const TileInputs& from) {
         AKUNU_UNROLL
         for (u32 i = 0; i < kTiles; ++i) {
             T::load(units[i], in_unit, from.lane, 0, part[i][0]);
             T::load(units[i], in_unit, from.lane, 1, part[i][1]);
         }
+    }
+    AKUNU_DEVICE void load_inputs(u32 step, const TileInputs& from) {
         AKUNU_UNROLL
         for (u32 e = 0; e < T::kPieces; ++e) {
             in.x[e] = {0, 0, 0, 0};
