@@ -157,7 +157,7 @@ AKUNU_DEVICE void run_attention(Block b) {
 
 AKUNU_DEVICE void run_other(Block b) {
     const u32 op = same_in_warp(b.command().op);
-    if (op != kOpNorm && op != kOpNormRoute) b.wait();
+    if (op != kOpNorm && op != kOpNormAdd && op != kOpNormRoute) b.wait();
     switch (op) {
 #define OP(name, function)                      \
     case name:                                  \

@@ -221,17 +221,37 @@ AKUNU_DEVICE_CALL void norm(Block b) {
     }
 }
 
-// h = (h + norm(x))·sum_scale
+// h = (h + norm(x))·sum_scale. The weights' first part is read while the block waits, and that of the sum with the
+// row's.
 AKUNU_DEVICE_CALL void norm_add(Block b) {
     const auto& p = b.params<NormParams>();
-    const float *x = b.buffer<float>(0), *weight = b.buffer<float>(1);
+    const float *x = b.buffer<float>(0), *norms = b.buffer<float>(1);
     float* hidden = b.buffer<float>(2);
+    RowPart row, weight, base;
+    weight.load(norms, 0, b.first() < p.rows ? p.dim : 0);
+    b.wait();
     for (u32 r = b.first(); r < p.rows; r += b.blocks()) {
         const float* in = x + u64(r) * p.dim;
-        const float scale = rms_scale(b, in, p.dim, p.eps);
         float* out = hidden + u64(r) * p.dim;
-        for (u32 i = thread_id(); i < p.dim; i += kThreads) {
-            out[i] = (out[i] + in[i] * scale * weight[i]) * p.sum_scale;
+        base.load(out, 0, p.dim);
+        float sum = 0.0f;
+        for (u32 first = 0; first < p.dim; first += RowPart::kInputs) {
+            row.load(in, first, p.dim);
+            AKUNU_UNROLL
+            for (u32 i = 0; i < RowPart::kEach; ++i) sum += row.v[i] * row.v[i];
+        }
+        const float scale = 1.0f / sqrtf(reduce_block(b, sum, Add()) / float(p.dim) + p.eps);
+        for (u32 first = 0; first < p.dim; first += RowPart::kInputs) {
+            if (p.dim > RowPart::kInputs) {
+                row.load(in, first, p.dim);
+                weight.load(norms, first, p.dim);
+                base.load(out, first, p.dim);
+            }
+            AKUNU_UNROLL
+            for (u32 i = 0; i < RowPart::kEach; ++i) {
+                const u32 at = first + i * kThreads + thread_id();
+                if (at < p.dim) out[at] = (base.v[i] + row.v[i] * scale * weight.v[i]) * p.sum_scale;
+            }
         }
     }
 }

@@ -48,7 +48,7 @@ def _elementwise() -> Iterator[Case]:
     yield case("norm", rows=5, dim=100, formats=("f32",), eps=1e-6)
     yield case("norm", rows=2, dim=64, formats=BOTH, sigma=1e-3)  # eps counts
     yield case("norm", rows=2, dim=2048, formats=BOTH, sigma=1e6)
-    for rows, dim in [(1, 100), (3, 64), (17, 2304)]:
+    for rows, dim in [(1, 100), (3, 64), (17, 2304), (2, 4100)]:
         yield case("norm_add", rows=rows, dim=dim)
         yield case("norm_add", rows=rows, dim=dim, sum_scale=0.0625)
     for rows, dim in [(1, 32), (3, 96), (33, 2048)]:
