@@ -9,6 +9,7 @@
 #include "cuda/host/program.h"
 #include "cuda/host/words.h"
 #include "cuda/kernels/kv_layout.h"
+#include "cuda/kernels/tile_layout.h"
 
 namespace akunu::cuda {
 
@@ -216,6 +217,25 @@ std::optional<Command> reduced_matmul(std::span<const DispatchCmd> c, const Comm
     return out;
 }
 
+// Gates and ups of a row have the last matrix of the same experts fetched to the cache meanwhile.
+void set_fetched(std::span<Command> commands) {
+    constexpr std::size_t kMostBetween = 8;  // commands
+    for (std::size_t i = 0; i < commands.size(); ++i) {
+        Command& c = commands[i];
+        if (c.op != kOpExpertsGateUp) continue;
+        const auto behind = commands.subspan(i + 1, std::min(kMostBetween, commands.size() - i - 1));
+        const auto down = std::ranges::find_if(
+            behind, [&](const Command& d) { return d.op == kOpExpertsDown && d.buffers[4] == c.buffers[5]; });
+        if (down == behind.end()) continue;
+        const auto& p = reinterpret_cast<const ExpertsDownParams&>(down->params);
+        if (p.k != reinterpret_cast<const ExpertsGateUpParams&>(c.params).n) continue;
+        if (!in_tiles(down->weights[0].reader, p.k)) continue;
+        c.weights[kFetchedWeight] = down->weights[0];
+        c.params[kApartWord + kFetchedWeight] = down->params[kApartWord];
+        c.params[kFetchedRowsWord] = p.n;
+    }
+}
+
 }  // namespace
 
 bool same_shape(const Command& a, const Command& b) {
@@ -246,7 +266,10 @@ std::vector<Command> fused(const DispatchTable& table, std::span<const Command> 
         c.as_before = before && same_shape(c, *before);
         before = &c;
     }
-    if (table.max_rows == 1) set_words(out);
+    if (table.max_rows == 1) {
+        set_words(out);
+        set_fetched(out);
+    }
     return out;
 }
 

@@ -92,6 +92,19 @@ AKUNU_DEVICE void multiply_rows(u32 turns, u32 rows, u32 each, const TileInputs&
     }
 }
 
+// Fetches the block's part of the last matrix of the chosen experts, if the command says so. By the last warp, which
+// has no more steps than others.
+AKUNU_DEVICE void fetch_last_matrix(Block b, const ExpertsGateUpParams& p, const u32* ids) {
+    const WeightPlanes& w = b.command().weights[kFetchedWeight];
+    if (w.codes == 0 || warp_id() != kWarps - 1) return;
+    const u32 tiles = (b.command().params[kFetchedRowsWord] + kTileRows - 1) / kTileRows;
+    const u32 bytes = u32(tile_bytes(w.reader, p.n));
+    for (u32 u = b.first() + lane_id() * b.blocks(); u < tiles * p.chosen; u += 32 * b.blocks()) {
+        const u32 id = smaller(ids[u / tiles], p.experts - 1);
+        fetch_to_cache(expert_of(b, kFetchedWeight, p.n, id).codes + u64(u % tiles) * bytes, bytes);
+    }
+}
+
 // act(gate)·up of the chosen experts: pairs of tiles are dealt to the blocks.
 template <u32 kReader>
 AKUNU_DEVICE_CALL void experts_gate_up_row(Block b) {
@@ -132,6 +145,7 @@ AKUNU_DEVICE_CALL void experts_gate_up_row(Block b) {
                 if (begin != first) return;
                 stage_inputs<T, false, false>(b, {p.k, k}, k, m, thread);
                 sync_warp();  // a warp has staged the very steps that it multiplies
+                fetch_last_matrix(b, p, ids);
             });
         sync_block();
         if (there) {
