@@ -217,6 +217,40 @@ std::optional<Command> reduced_matmul(std::span<const DispatchCmd> c, const Comm
     return out;
 }
 
+// Whether a command uses what one before it writes, or writes what that one uses.
+bool depends(const DispatchTable& table, const Command& now, const Command& before) {
+    const auto of = [&](const Command& c) {
+        const auto [first, behind] = covered_by(c);
+        return std::span(table.commands).subspan(c.label - first, first + 1 + behind);
+    };
+    const auto meet = [](const Binding& a, const Binding& b) {
+        const auto at = [](const Binding& x) { return reinterpret_cast<u64>(x.as()); };
+        return a && b && at(a) < at(b) + (b.end() - b.offset) && at(b) < at(a) + (a.end() - a.offset);
+    };
+    for (const DispatchCmd& c : of(now)) {
+        for (const DispatchCmd& d : of(before)) {
+            for (std::size_t i = 0; i < c.n_buffers; ++i) {
+                for (std::size_t j = 0; j < d.n_buffers; ++j) {
+                    const bool reads = access_of(c, i) == Access::kRead && access_of(d, j) == Access::kRead;
+                    if (!reads && meet(c.buffers[i], d.buffers[j])) return true;
+                }
+            }
+        }
+    }
+    return false;
+}
+
+// Barriers among a router's commands were those of what comes behind them, too, and others were for what has one now.
+void set_barriers(const DispatchTable& table, std::span<Command> commands) {
+    std::size_t stage = 0;
+    for (std::size_t i = 1; i < commands.size(); ++i) {
+        const auto since = commands.subspan(stage, i - stage);
+        commands[i].barrier =
+            std::ranges::any_of(since, [&](const Command& c) { return depends(table, commands[i], c); });
+        if (commands[i].barrier) stage = i;
+    }
+}
+
 // Gates and ups of a row have the last matrix of the same experts fetched to the cache meanwhile.
 void set_fetched(std::span<Command> commands) {
     constexpr std::size_t kMostBetween = 8;  // commands
@@ -255,11 +289,10 @@ std::vector<Command> fused(const DispatchTable& table, std::span<const Command> 
         const auto route = table.max_rows == 1 ? norm_route(from, commands.subspan(i)) : std::nullopt;
         const auto sum = table.max_rows == 1 ? reduced_matmul(from, commands[i]) : std::nullopt;
         out.push_back(one ? *one : route ? *route : sum ? *sum : commands[i]);
-        // Barriers among a router's commands were those of what comes behind them, too.
-        if (out.size() > 1 && out[out.size() - 2].op == kOpNormRoute) out.back().barrier = 1;
         const auto [before, behind] = covered_by(out.back());
         i += before + behind;
     }
+    if (std::ranges::any_of(out, [](const Command& c) { return c.op == kOpNormRoute; })) set_barriers(table, out);
     const Command* before = nullptr;
     for (Command& c : out) {
         if (c.op != kOpDecodeAttention) continue;

@@ -77,4 +77,26 @@ inline SyntheticModel synthetic_hybrid(DType weights) {
     return m;
 }
 
+// With experts in the last layer: beside a shared one that has a router, or beside a plain one, where all have norms of
+// their own.
+inline SyntheticModel synthetic_experts(DType weights, bool norms) {
+    SyntheticModel m = synthetic_model(weights);
+    constexpr std::uint32_t kCount = 8, kDim = 256;
+    const std::uint32_t dim = m.config.dim;
+    m.config.blocks.back().mixer = ExpertsConfig{.count = kCount, .used = 2, .dim = kDim, .shared_dim = kDim};
+    const std::string p = "layers.1.";
+    const auto vector = [&](const char* name) { m.shapes[p + name] = {DType::F32, 1, dim}; };
+    m.shapes[p + "router"] = {DType::F32, kCount, dim};
+    if (!norms) m.shapes[p + "shared_router"] = {DType::F32, 1, dim};
+    for (const auto& [of, count] : {std::pair{"experts", kCount}, std::pair{"shared", 1u}}) {
+        m.shapes[p + of + "_gate"] = m.shapes[p + of + "_up"] = {weights, count * kDim, dim};
+        m.shapes[p + of + "_down"] = {weights, count * dim, kDim};
+    }
+    if (!norms) return m;
+    for (const char* of : {"router", "experts", "post_experts", "post_shared", "post_ffn"}) {
+        vector((std::string(of) + "_norm").c_str());
+    }
+    return m;
+}
+
 }  // namespace akunu::test

@@ -249,6 +249,19 @@ std::unique_ptr<Engine> planned(const SyntheticModel& m, std::uint32_t cards = 1
 
 }  // namespace
 
+// Gates and ups have the last matrix fetched, and stand beside a shared expert's.
+void check_experts(std::span<const Command> commands) {
+    const auto is = [](u32 op) { return [op](const Command& c) { return c.op == op; }; };
+    const auto router = std::ranges::find_if(commands, is(kOpNormRoute));
+    const auto gate_up = std::ranges::find_if(commands, is(kOpExpertsGateUp));
+    const auto down = std::ranges::find_if(commands, is(kOpExpertsDown));
+    check(router != commands.end() && gate_up != commands.end() && down != commands.end(), "there are experts");
+    check(gate_up->weights[kFetchedWeight].codes == down->weights[0].codes, "the last matrix is fetched");
+    check(gate_up->barrier == 1 && std::next(gate_up)->barrier == 0, "a shared expert's do not wait for them");
+    const auto norms = std::ranges::count(std::next(router), gate_up, u32{kOpNorm}, &Command::op);
+    check(std::ranges::count(std::next(router), gate_up, 0u, &Command::barrier) == norms, "norms do not wait");
+}
+
 int main() {
     Counts n;
     // Of one of two GPUs: the sums of a row are part of its matmuls.
@@ -277,6 +290,16 @@ int main() {
         }
         check_tables(Inspector(*engine).replay_of({Phase::kDecode, 1, 0}).programs.front()->table);
         check_fusion(Inspector(*engine).replay_of({Phase::kDecode, 1, 0}).programs.front()->table);
+    }
+    for (const bool norms : {false, true}) {
+        const auto engine = planned(synthetic_experts(DType::Q4_0, norms));
+        const ReplayCall replay = Inspector(*engine).replay_of({Phase::kDecode, 1, 0});
+        for (const Program* p : replay.programs) {
+            const Schedules s = compile_schedules(p->table, geometry());
+            mutate(p->table, s.plain, s.streams, n);
+            mutate(p->table, s.fused, s.streams, n);
+            if (p->table.phase == "decode") check_experts(s.fused);
+        }
     }
     std::printf("refused: %d barriers, %d swaps, %d addresses, %d fields, %d streams\n", n.barriers, n.swaps,
                 n.addresses, n.fields, n.streams);
