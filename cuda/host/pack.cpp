@@ -77,6 +77,14 @@ void order_six_bits(std::byte* codes) {
     std::memcpy(codes, to, sizeof to);
 }
 
+// The word of fifth bits of Q5_0 and Q5_1 likewise. In place.
+void order_fifth_bits(std::byte* bits) {
+    std::uint32_t from, to = 0;
+    std::memcpy(&from, bits, sizeof from);
+    for (u32 i = 0; i < 8; ++i) to |= ((from >> 4 * i & 15) * 0x00204081u & 0x01010101u) << i;
+    std::memcpy(bits, &to, sizeof to);
+}
+
 // Sizes that the compiler knows: copies of a few bytes are then no calls.
 template <std::size_t kRow>
 void pack_row(const std::byte* from, std::uint64_t blocks, std::byte* codes, std::byte* rest) {
@@ -91,6 +99,9 @@ void pack_row(const std::byte* from, std::uint64_t blocks, std::byte* codes, std
         std::memcpy(rest + kBegin, from + kBegin + kBytes, kBehind);
         if constexpr (kRows[kRow].dtype == DType::Q4_K || kRows[kRow].dtype == DType::Q5_K) order_scales(rest);
         if constexpr (kRows[kRow].dtype == DType::Q6_K) order_six_bits(codes);
+        if constexpr (kRows[kRow].dtype == DType::Q5_0 || kRows[kRow].dtype == DType::Q5_1) {
+            order_fifth_bits(rest + kBegin - sizeof(u32));
+        }
         codes += kBytes;
         rest += kBegin + kBehind;
     }

@@ -66,6 +66,26 @@ struct Columns<kReadQ4_0> : CodeColumns<1, true, false> {
 };
 
 template <>
+struct Columns<kReadQ5_0> : CodeColumns<1, true, false> {
+    static AKUNU_DEVICE void load(u32 unit, u32, u32 group, u32 lane, Rows& r) {
+        AKUNU_UNROLL
+        for (u32 upper = 0; upper < 2; ++upper) {
+            const u32 w = lane_word(unit, group, lane, upper);
+            const u32 extras = lane_extras<kReadQ5_0>(unit, lane, upper) + group * 6;
+            const u32 tops = shared_at<const u16>(extras + 2) | u32(shared_at<const u16>(extras + 4)) << 16;
+            AKUNU_UNROLL
+            for (u32 i = 0; i < 2; ++i) {
+                const u32 of = tops >> (8 * i + lane % 4);
+                r.a[0][2 * i + upper] = add_halves(low_nibbles(w >> 8 * i) | fifth_bits(of, 4), 0xE410E410u);  // - 1040
+                r.a[1][2 * i + upper] =
+                    add_halves(high_nibbles(w >> 8 * i) | fifth_bits(of >> 4, 8), 0xD500D500u);  // - 80
+            }
+            r.scale[0][upper] = half_to_float(shared_at<const u16>(extras));
+        }
+    }
+};
+
+template <>
 struct Columns<kReadMxfp4> : CodeColumns<1, true, false> {
     static AKUNU_DEVICE void load(u32 unit, u32, u32 group, u32 lane, Rows& r) {
         AKUNU_UNROLL

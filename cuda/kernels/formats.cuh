@@ -52,16 +52,16 @@ AKUNU_DEVICE void nibbles(Group& g, const uint4& q, float zero) {
         }
     }
 }
-// The same with a fifth bit each: bit i of `high` is element i's.
+// The same with a fifth bit each, see tile_layout.h.
 AKUNU_DEVICE void nibbles5(Group& g, const uint4& q, u32 high, float zero) {
     const u32 words[4] = {q.x, q.y, q.z, q.w};
     AKUNU_UNROLL
     for (int w = 0; w < 4; ++w) {
         AKUNU_UNROLL
         for (int i = 0; i < 4; ++i) {
-            const int e = 4 * w + i;
-            g.code[e] = code_float((words[w] >> (8 * i) & 15) | (high >> e & 1) << 4, zero);
-            g.code[16 + e] = code_float((words[w] >> (8 * i + 4) & 15) | (high >> (16 + e) & 1) << 4, zero);
+            const int at = 8 * i;
+            g.code[4 * w + i] = code_float((words[w] >> at & 15) | (high >> (at + w) & 1) << 4, zero);
+            g.code[16 + 4 * w + i] = code_float((words[w] >> (at + 4) & 15) | (high >> (at + 4 + w) & 1) << 4, zero);
         }
     }
 }
@@ -219,9 +219,10 @@ struct Format<kReadQ5_0> {  // d(q - 16)
     static constexpr u32 kFloatBytes = 0;
     static constexpr bool kScaled = true, kOffset = false;
     static AKUNU_DEVICE void load(const Weights& w, u64 row, u32 group, Group& g) {
-        const u64 b = block32(w, row, group);
-        nibbles5(g, load_weights16(w.codes + b * 16), load_u32_by_halves(w.extras + b * 6 + 2), 16.0f);
-        set_scale(g, load_half(w.extras + b * 6));
+        const u8* extras = in_tiles(kReadQ5_0, w.cols) ? row_extras<kReadQ5_0>(w, row, group * 32) + group % 4 * 6
+                                                       : w.extras + block32(w, row, group) * 6;
+        nibbles5(g, load_weights16(row_piece<kReadQ5_0>(w, row, group)), load_u32_by_halves(extras + 2), 16.0f);
+        set_scale(g, load_half(extras));
     }
 };
 template <>

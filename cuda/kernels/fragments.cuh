@@ -138,6 +138,51 @@ struct Fragments<kReadQ4_0> : CodeFragments {
 };
 
 template <>
+struct Fragments<kReadQ5_0> : CodeFragments {
+    static constexpr bool kSums = false;
+    static constexpr u32 kApart = 16;
+    struct Part {
+        uint4 q;
+        u16 d, tops[2];
+    };
+    static AKUNU_DEVICE u32 lane_at(u32 g, u32 t) { return group_at(g, t, 0); }
+    template <typename At>
+    static AKUNU_DEVICE void load(At unit, u32, u32 lane, u32 upper, Part& p) {
+        const At extras = lane_extras<kReadQ5_0>(unit, lane, upper) + lane % 4 * 6;
+        p.q = lane_piece(unit, 0, lane, upper);
+        p.d = weights_at<u16>(extras);
+        p.tops[0] = weights_at<u16>(extras + 2);
+        p.tops[1] = weights_at<u16>(extras + 4);
+    }
+    // As signed bytes, from the lower nibbles of a word and the tops of one: those without a top count below 0.
+    static AKUNU_DEVICE u32 codes(u32 nibbles, u32 tops) {
+        constexpr u32 kLow = 0x0F0F0F0Fu;
+        return (nibbles & kLow) | ~(byte_signs(tops) | kLow);
+    }
+    static AKUNU_DEVICE void multiply(const Part (&p)[2], const StepInputs<2>& in, float (&sum)[2]) {
+        u32 low[2][4], high[2][4];  // of both rows
+        AKUNU_UNROLL
+        for (u32 r = 0; r < 2; ++r) {
+            const u32 words[4] = {p[r].q.x, p[r].q.y, p[r].q.z, p[r].q.w};
+            const u32 tops = p[r].tops[0] | u32(p[r].tops[1]) << 16;
+            AKUNU_UNROLL
+            for (u32 i = 0; i < 4; ++i) {
+                low[r][i] = codes(words[i], tops << (7 - i));
+                high[r][i] = codes(words[i] >> 4, tops << (3 - i));
+            }
+        }
+        int product[2][4] = {};
+        multiply_piece(product[0], low[0], low[1], in.x[0]);
+        multiply_piece(product[1], high[0], high[1], in.x[1]);
+        AKUNU_UNROLL
+        for (u32 r = 0; r < 2; ++r) {
+            const float v = whole(product[0], r) + whole(product[1], r);
+            sum[r] += v * (half_to_float(p[r].d) * in.factor);
+        }
+    }
+};
+
+template <>
 struct Fragments<kReadMxfp4> : CodeFragments {
     static constexpr bool kSums = false, kPaired = true;
     static constexpr u32 kApart = 16;

@@ -54,6 +54,8 @@ AKUNU_DEVICE u32 twice(float v) { return twice(u32(to_half(v))); }
 constexpr u32 kThousand = 0x64006400u, kSixtyFour = 0x54005400u;
 AKUNU_DEVICE u32 low_nibbles(u32 two) { return (two & 0x000F000Fu) | kThousand; }
 AKUNU_DEVICE u32 high_nibbles(u32 two) { return (two & 0x00F000F0u) | kSixtyFour; }
+// Bits 0 and 16, where two nibbles that begin `at - 4` bits into their halves have their fifth.
+AKUNU_DEVICE u32 fifth_bits(u32 two, u32 at) { return (two & 0x00010001u) << at; }
 // The same of codes of E2M1, what they count: a code's bits, its exponent's and its mantissa's, are those of an F16
 // number 2^-14 times as large.
 AKUNU_DEVICE u32 low_e2m1(u32 two) {
@@ -130,6 +132,30 @@ struct Halves<Format<kReadQ4_0>> : ScaledHalves<kReadQ4_0> {
             const u32 two = two_bytes(r.word(i / 2), i % 2);
             h[i] = multiply_halves(add_halves(low_nibbles(two), 0xE408E408u), d);       // - 1032
             h[8 + i] = multiply_halves(add_halves(high_nibbles(two), 0xD480D480u), d);  // - 72
+        }
+    }
+};
+
+template <>
+struct Halves<Format<kReadQ5_0>> : TiledHalves<kReadQ5_0> {
+    struct Raw : Pieces<1> {
+        u32 d, tops;
+    };
+    static AKUNU_DEVICE Raw fetch(u32 cols, const Place& p, u32 group) {
+        const u8* e = extras(cols, p, group) + group % 4 * 6;
+        Raw r;
+        r.q[0] = piece(cols, p, group);
+        r.d = load_weights2(e), r.tops = load_u32_by_halves(e + 2);
+        return r;
+    }
+    static AKUNU_DEVICE void convert(const Raw& r, u32, u32 (&h)[16]) {
+        const u32 d = twice(r.d);
+        AKUNU_UNROLL
+        for (u32 i = 0; i < 8; ++i) {
+            const u32 two = two_bytes(r.word(i / 2), i % 2), tops = two_bytes(r.tops >> i / 2, i % 2);
+            const u32 low = low_nibbles(two) | fifth_bits(tops, 4), high = high_nibbles(two) | fifth_bits(tops >> 4, 8);
+            h[i] = multiply_halves(add_halves(low, 0xE410E410u), d);       // - 1040
+            h[8 + i] = multiply_halves(add_halves(high, 0xD500D500u), d);  // - 80
         }
     }
 };

@@ -161,6 +161,12 @@ AKUNU_DEVICE unsigned char load_weights1(const void* p) { return __ldg(static_ca
 
 // Bytes of a, 0 to 3, and of b, 4 to 7, each chosen by a digit of `which`.
 AKUNU_DEVICE unsigned choose_bytes(unsigned a, unsigned b, unsigned which) { return __byte_perm(a, b, which); }
+// Bytes of ones where v's have their top bit, and of zeros.
+AKUNU_DEVICE unsigned byte_signs(unsigned v) {
+    unsigned r;
+    asm("prmt.b32 %0, %1, 0, 0xBA98;" : "=r"(r) : "r"(v));
+    return r;
+}
 // Of bytes without a sign the same, and 0 where the digit's top bit is set. Digits behind the fourth are not looked at.
 AKUNU_DEVICE unsigned choose_or_zero(unsigned a, unsigned b, unsigned which) {
     unsigned r;

@@ -14,6 +14,9 @@
 // a time, piece p at place p ^ row % 8: so eight rows' pieces lie in different banks of shared memory, and products of
 // warpgroups take a tile as it lies.
 //
+// Of Q5_0 and Q5_1 (which has no tiles) the fifth bits of byte i of word w of a block's nibbles are bits 8i + w and
+// 8i + 4 + w of a word, so that a shift brings those of a word to the tops of its bytes.
+//
 // K-quants' bits are in another order than in a file, so that a row's step takes fewer instructions. Q4_K and Q5_K
 // (which has no tiles): a word of extras has two groups' scales of six bits, from bit 0 and 6 on, their minima, from 12
 // and 18 on, and one of the four bytes of d and dmin. Q6_K: of a step's 128 codes 64 bytes of nibbles have the first
@@ -49,6 +52,8 @@ constexpr TileLayout tile_layout(u32 reader) {
             return {128, 256, 0};
         case kReadQ4_0:
             return {128, 64, 8};
+        case kReadQ5_0:
+            return {128, 64, 24};
         case kReadMxfp4:
             return {128, 64, 4};
         case kReadQ8_0:

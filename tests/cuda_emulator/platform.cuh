@@ -214,6 +214,7 @@ AKUNU_DEVICE unsigned choose_bytes(unsigned a, unsigned b, unsigned which) {
     for (unsigned i = 0; i < 4; ++i) v |= static_cast<unsigned>(both >> (8 * (which >> (4 * i) & 7)) & 255) << (8 * i);
     return v;
 }
+AKUNU_DEVICE unsigned byte_signs(unsigned v) { return (v >> 7 & 0x01010101u) * 255; }
 AKUNU_DEVICE unsigned choose_or_zero(unsigned a, unsigned b, unsigned which) {
     unsigned v = choose_bytes(a, b, which);
     for (unsigned i = 0; i < 4; ++i) v &= which >> (4 * i) & 8 ? ~(255u << (8 * i)) : ~0u;

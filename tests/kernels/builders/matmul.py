@@ -39,7 +39,7 @@ def matmul_input(p: Problem, dev: Traits, dtype: str, x: ref.F32) -> tuple[str, 
 
 
 #: Inputs of a unit of the types whose codes lie in tiles on CUDA: cuda/kernels/tile_layout.h.
-_CODE_TILES = {"q4_0": 128, "q8_0": 128, "mxfp4": 128, "q4_k": 256, "q6_k": 256}
+_CODE_TILES = {"q4_0": 128, "q5_0": 128, "q8_0": 128, "mxfp4": 128, "q4_k": 256, "q6_k": 256}
 
 
 def row_bound(dev: Traits, dtype: str, k: int) -> float:
