@@ -236,12 +236,15 @@ AKUNU_DEVICE void stage_inputs(Block b, const RowLength& row, u32 k, const TileM
             }
         };
         load_weights(thread * kEach);
+        // Which of several rows a step is of: a division is one of these products. Steps are fewer than 2^10.
+        const u32 share = kRows ? (1u << 20) / (row.padded / kStepInputs) + 1 : 0;
         if constexpr (kWaits) b.wait();
         for (u32 base = thread * kEach; base < k; base += kApart * kAtOnce) {
             AKUNU_UNROLL
             for (u32 j = 0; j < kAtOnce; ++j) {
-                const u32 at = base + j * kApart, i = kRows ? at / row.padded * row.inputs + at % row.padded : at;
-                inputs[j].load(from, i, kRows ? at < k && at % row.padded < row.inputs : at < row.inputs);
+                const u32 at = base + j * kApart, which = (at / kStepInputs * share) >> 20;
+                const u32 in_row = at - which * row.padded;
+                inputs[j].load(from, which * row.inputs + in_row, (!kRows || at < k) && in_row < row.inputs);
             }
             AKUNU_UNROLL
             for (u32 j = 0; j < kAtOnce; j += 2) {
