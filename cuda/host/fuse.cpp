@@ -193,6 +193,38 @@ std::optional<Command> norm_route(std::span<const DispatchCmd> c, std::span<cons
     return out;
 }
 
+// Norms of a sum, of what is added to it, and of both, which goes to the residual stream, of one row.
+std::optional<Command> norm_sums(std::span<const DispatchCmd> c, std::span<const Command> commands) {
+    if (c.size() < 3 || c[0].op != Op::kNorm || c[1].op != Op::kNormAdd || c[2].op != Op::kNormAdd) return {};
+    Consumed of[] = {Consumed(c[0]), Consumed(c[1]), Consumed(c[2])};
+    using N = NormParams;
+    NormSumsParams p{.dim = of[0].take(&N::dim)};
+    std::array<Binding, 6> buffers;
+    for (std::size_t i = 0; i < 3; ++i) {
+        of[i].patched(&N::rows, PatchSource::kRows);
+        of[i].demand(&N::dim, p.dim);
+        of[i].demand(&N::gather, 0u);
+        of[i].demand(&N::formats, u32{kActF32});
+        p.eps[i] = of[i].take(&N::eps);
+        const float scale = of[i].take(&N::sum_scale);  // kNormAdd's
+        if (i != 0) p.sum_scale[i - 1] = scale;
+        buffers[2 * i] = of[i].buffer(i == 2 ? 2 : 0);
+        buffers[2 * i + 1] = of[i].buffer(1);
+    }
+    of[0].demand_buffer(2, buffers[0]);
+    of[1].demand_buffer(2, buffers[0]);
+    of[2].demand_buffer(0, buffers[0]);
+    const bool whole = std::ranges::all_of(of, [](const Consumed& x) { return x.whole(); });
+    if (!whole || p.dim > kMostNormSums) return {};
+    Command out{};
+    out.op = kOpNormSums;
+    out.barrier = commands[0].barrier;
+    out.label = commands[1].label;
+    std::memcpy(out.params, &p, sizeof p);
+    set_buffers(out, buffers);
+    return out;
+}
+
 // A matmul of a row and the sum of what all GPUs have made: its blocks exchange their results as they have them.
 std::optional<Command> reduced_matmul(std::span<const DispatchCmd> c, const Command& command) {
     if (c.size() < 2 || c[0].op != Op::kMatmul || c[1].op != Op::kAllReduce) return {};
@@ -240,7 +272,8 @@ bool depends(const DispatchTable& table, const Command& now, const Command& befo
     return false;
 }
 
-// Barriers among a router's commands were those of what comes behind them, too, and others were for what has one now.
+// Barriers among commands that are one now were those of what comes behind them, too, and others were for what has one
+// now.
 void set_barriers(const DispatchTable& table, std::span<Command> commands) {
     std::size_t stage = 0;
     for (std::size_t i = 1; i < commands.size(); ++i) {
@@ -287,12 +320,14 @@ std::vector<Command> fused(const DispatchTable& table, std::span<const Command> 
         const auto one =
             of_sequences ? decode_attention(from, commands.subspan(i), table.max_rows, blocks) : std::nullopt;
         const auto route = table.max_rows == 1 ? norm_route(from, commands.subspan(i)) : std::nullopt;
+        const auto norms = table.max_rows == 1 ? norm_sums(from, commands.subspan(i)) : std::nullopt;
         const auto sum = table.max_rows == 1 ? reduced_matmul(from, commands[i]) : std::nullopt;
-        out.push_back(one ? *one : route ? *route : sum ? *sum : commands[i]);
+        out.push_back(one ? *one : route ? *route : norms ? *norms : sum ? *sum : commands[i]);
         const auto [before, behind] = covered_by(out.back());
         i += before + behind;
     }
-    if (std::ranges::any_of(out, [](const Command& c) { return c.op == kOpNormRoute; })) set_barriers(table, out);
+    const auto joins = [](const Command& c) { return c.op == kOpNormRoute || c.op == kOpNormSums; };
+    if (std::ranges::any_of(out, joins)) set_barriers(table, out);
     const Command* before = nullptr;
     for (Command& c : out) {
         if (c.op != kOpDecodeAttention) continue;

@@ -29,7 +29,7 @@ struct Covered {
     std::size_t before, behind;
 };
 inline Covered covered_by(const Command& c) {
-    if (c.op == kOpDecodeAttention) return {1, 1};
+    if (c.op == kOpDecodeAttention || c.op == kOpNormSums) return {1, 1};
     if (c.op == kOpNormRoute) return {1, reinterpret_cast<const NormRouteParams&>(c.params).shared ? 3u : 1u};
     return {0, c.reduces ? 1u : 0u};
 }

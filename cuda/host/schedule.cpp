@@ -29,8 +29,10 @@ constexpr BufferAt kNormRouteBuffers[] = {{-1, 0}, {-1, 1}, {-1, 2}, {-1, 3}, {0
 constexpr BufferAt kDecodeAttentionBuffers[] = {{-1, 0}, {-1, 1}, {-1, 2}, {-1, 3}, {-1, 4}, {-1, 5},
                                                 {-1, 6}, {-1, 7}, {0, 2},  {1, 1},  {1, 2},  {0, 5}};
 constexpr BufferAt kSplitSinks = {1, 4};
+constexpr BufferAt kNormSumsBuffers[] = {{-1, 0}, {-1, 1}, {0, 0}, {0, 1}, {1, 2}, {1, 1}};
 std::span<const BufferAt> joined_buffers(const Command& c) {
     if (c.op == kOpDecodeAttention) return kDecodeAttentionBuffers;
+    if (c.op == kOpNormSums) return kNormSumsBuffers;
     const std::span<const BufferAt> route = kNormRouteBuffers;
     if (c.op == kOpNormRoute) return covered_by(c).behind == 3 ? route : route.first(route.size() - 2);
     return {};
@@ -122,10 +124,13 @@ class Check {
 
     void check_fields(const Command& c) const {
         const DispatchCmd& from = table_.commands[c.label];
-        const bool attention = c.op == kOpDecodeAttention, route = c.op == kOpNormRoute, joined = attention || route;
+        const bool attention = c.op == kOpDecodeAttention, route = c.op == kOpNormRoute, sums = c.op == kOpNormSums,
+                   joined = attention || route || sums;
         const auto code = op_code(from.op);
         const auto neighbour = [&](std::size_t label) { return table_.commands[label].op; };
         expect(attention ? from.op == Op::kAttentionSplit || from.op == Op::kAttention
+               : sums    ? neighbour(c.label - 1) == Op::kNorm && from.op == Op::kNormAdd &&
+                               neighbour(c.label + 1) == Op::kNormAdd && table_.max_rows == 1
                : route   ? neighbour(c.label - 1) == Op::kNorm && from.op == Op::kMatmul &&
                                neighbour(c.label + 1) == Op::kRoute && table_.max_rows == 1 &&
                                (covered_by(c).behind == 1 ||
@@ -139,7 +144,7 @@ class Check {
                                            sum->op == Op::kAllReduce && !sum->params_as<AllReduceParams>().gather)),
                c, "a sum of several GPUs that is none");
         for (u32 i = 0; i < c.n_patches; ++i) {
-            const u32 bytes = attention ? sizeof(DecodeAttentionParams) : route ? 0 : from.param_bytes;
+            const u32 bytes = attention ? sizeof(DecodeAttentionParams) : route || sums ? 0 : from.param_bytes;
             expect(c.patch_field[i] < bytes / 4 && (c.patch_value[i] & kPatchSourceMask) <= kPatchKeys, c,
                    "a patch outside its parameters");
         }

@@ -102,6 +102,7 @@ enum OpCode : u32 {
     kOpLoraB,
     kOpDecodeAttention,
     kOpNormRoute,
+    kOpNormSums,
     kOpAllReduce,
     kNumOps,
 };
@@ -210,6 +211,15 @@ struct NormRouteParams {
 static_assert(sizeof(NormRouteParams) <= sizeof(Command::params), "a command has room for it");
 // Inputs that a thread of the router loads at once, four by four.
 constexpr u32 kRouterInputs = 16 * kThreads;
+
+// The end of a layer with experts as one command, of one row: kNorm of a sum in its place, kNormAdd to it of a row, and
+// kNormAdd of it to the residual stream. Buffers: sum, norm, row, norm, stream, norm.
+struct NormSumsParams {
+    u32 dim;
+    float eps[3];
+    float sum_scale[2];  // of the sum, and of the stream
+};
+constexpr u32 kMostNormSums = 12 * kThreads;  // elements
 
 // Weights of one type that a command reads through the ring: tiles of up to three matrices one behind the other, or of
 // two in turn. Equal parts of them are the blocks'.

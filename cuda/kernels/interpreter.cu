@@ -157,7 +157,7 @@ AKUNU_DEVICE void run_attention(Block b) {
 
 AKUNU_DEVICE void run_other(Block b) {
     const u32 op = same_in_warp(b.command().op);
-    if (op != kOpNorm && op != kOpNormAdd && op != kOpNormRoute) b.wait();
+    if (op != kOpNorm && op != kOpNormAdd && op != kOpNormSums && op != kOpNormRoute) b.wait();
     switch (op) {
 #define OP(name, function)                      \
     case name:                                  \
@@ -189,6 +189,7 @@ AKUNU_DEVICE void run_other(Block b) {
         OP(kOpSsmScan, ssm_scan)
         OP(kOpRoute, route)
         OP(kOpNormRoute, norm_route)
+        OP(kOpNormSums, norm_sums)
         OP(kOpClusterLogits, cluster_logits)
         OP(kOpInsertRows, insert_rows)
         OP(kOpAffine, affine)

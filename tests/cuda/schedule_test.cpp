@@ -298,7 +298,9 @@ int main() {
             const Schedules s = compile_schedules(p->table, geometry());
             mutate(p->table, s.plain, s.streams, n);
             mutate(p->table, s.fused, s.streams, n);
-            if (p->table.phase == "decode") check_experts(s.fused);
+            if (p->table.phase != "decode") continue;
+            check_experts(s.fused);
+            check(std::ranges::count(s.fused, u32{kOpNormSums}, &Command::op) == norms, "norms at the end are one");
         }
     }
     std::printf("refused: %d barriers, %d swaps, %d addresses, %d fields, %d streams\n", n.barriers, n.swaps,
