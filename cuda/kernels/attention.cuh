@@ -209,11 +209,12 @@ AKUNU_DEVICE_CALL void prepare_heads_heads(Block b) {
     static_assert(kWarps * kAtOnce * kMaxHeadDim * 4 <= kOpBytes, "the ring begins behind them");
     const auto& p = b.params<PrepareHeadsParams>();
     const u32 turned = p.n_heads + p.n_kv_heads, heads = turned + p.n_kv_heads, hd = p.head_dim;
-    const u32 parts = (heads + kAtOnce - 1) / kAtOnce;
+    // One, where there are warps for all.
+    const u32 each = p.rows * heads <= b.blocks() * kWarps ? 1 : kAtOnce, parts = (heads + each - 1) / each;
     float* mine = reinterpret_cast<float*>(b.shared()) + warp_id() * kAtOnce * kMaxHeadDim;
     sync_block();
     for (u32 u = b.first() * kWarps + warp_id(); u < p.rows * parts; u += b.blocks() * kWarps) {
-        const u32 r = u / parts, first = u % parts * kAtOnce, end = smaller(first + kAtOnce, heads);
+        const u32 r = u / parts, first = u % parts * each, end = smaller(first + each, heads);
         const Row row = b.buffer<Row>(6)[r];
         const auto source = [&](u32 h) {
             if (h < p.n_heads) return b.buffer<float>(0) + (u64(r) * p.n_heads + h) * hd;
@@ -486,7 +487,7 @@ AKUNU_DEVICE_CALL void attention_split(Block b) {
     }
 }
 
-// A warp joins a head's splits.
+// A warp joins the splits of some elements of a head.
 AKUNU_DEVICE_CALL void attention_merge(Block b) {
     const auto& p = b.params<AttentionParams>();
     const u32 dim = p.latent ? p.latent : p.head_dim;
@@ -497,7 +498,10 @@ AKUNU_DEVICE_CALL void attention_merge(Block b) {
     const u32 splits = splits_of(range.end - range.first), lane = lane_id();
     float* weights = reinterpret_cast<float*>(b.shared()) + warp_id() * kMaxSplits;
     sync_block();
-    for (u32 h = b.first() * kWarps + warp_id(); h < p.n_heads; h += b.blocks() * kWarps) {
+    constexpr u32 kEach = 4;  // of a lane
+    const u32 parts = (dim + 32 * kEach - 1) / (32 * kEach);
+    for (u32 u = b.first() * kWarps + warp_id(); u < p.n_heads * parts; u += b.blocks() * kWarps) {
+        const u32 h = u / parts, first = u % parts * 32 * kEach + lane;
         const bool mine = lane < splits;
         const float top = mine ? stats[2 * (h * kMaxSplits + lane)] : bits_to_float(0xFF800000u);
         const float most = reduce_warp(top, Larger());
@@ -506,10 +510,17 @@ AKUNU_DEVICE_CALL void attention_merge(Block b) {
                           sink_weight(b.buffer<float>(4), h, most);
         weights[lane] = weight;
         sync_warp();
-        for (u32 d = lane; d < dim; d += 32) {
-            float v = 0.0f;
-            for (u32 s = 0; s < splits; ++s) v += weights[s] * partials[(u64(h) * kMaxSplits + s) * dim + d];
-            out.store(u64(h) * dim + d, v / sum);
+        float v[kEach] = {};
+        for (u32 s = 0; s < splits; ++s) {
+            const float* const from = partials + (u64(h) * kMaxSplits + s) * dim;
+            AKUNU_UNROLL
+            for (u32 i = 0; i < kEach; ++i) {
+                if (first + 32 * i < dim) v[i] += weights[s] * from[first + 32 * i];
+            }
+        }
+        AKUNU_UNROLL
+        for (u32 i = 0; i < kEach; ++i) {
+            if (first + 32 * i < dim) out.store(u64(h) * dim + first + 32 * i, v[i] / sum);
         }
         sync_warp();
     }
