@@ -345,20 +345,27 @@ AKUNU_DEVICE void attend(Block b, const AttentionParams& p, const GroupParts& gr
     for (u32 g = 0; g < kGroup; ++g) acc[g][0] = acc[g][1] = acc[g][2] = acc[g][3] = 0.0f;
     for (u32 begin = first; begin < end; begin += kTileKeys) {
         const u32 n = smaller(kTileKeys, end - begin);
-        // Eight lanes for a key.
-        constexpr u32 kLanes = 8;
+        // Eight lanes for a key, of which each asks for four quads before it waits for one.
+        constexpr u32 kLanes = 8, kAhead = 4;
         for (u32 i = thread_id() / kLanes; i < kTileKeys; i += kThreads / kLanes) {
             float sum[kGroup];
             AKUNU_UNROLL
             for (u32 g = 0; g < kGroup; ++g) sum[g] = 0.0f;
             if (i < n) {
-                for (u32 d = lane_id() % kLanes; d < quads; d += kLanes) {
-                    const float4 k = keys.load(begin + i, d);
+                for (u32 at = lane_id() % kLanes; at < quads; at += kLanes * kAhead) {
+                    float4 k[kAhead];
                     AKUNU_UNROLL
-                    for (u32 g = 0; g < kGroup; ++g) {
-                        if (g >= group) continue;
-                        const float4 x = *reinterpret_cast<const float4*>(m.q + g * padded + d * 4);
-                        sum[g] += x.x * k.x + x.y * k.y + x.z * k.z + x.w * k.w;
+                    for (u32 j = 0; j < kAhead; ++j) k[j] = keys.load(begin + i, smaller(at + j * kLanes, quads - 1));
+                    AKUNU_UNROLL
+                    for (u32 j = 0; j < kAhead; ++j) {
+                        const u32 d = at + j * kLanes;
+                        if (d >= quads) break;
+                        AKUNU_UNROLL
+                        for (u32 g = 0; g < kGroup; ++g) {
+                            if (g >= group) continue;
+                            const float4 x = *reinterpret_cast<const float4*>(m.q + g * padded + d * 4);
+                            sum[g] += x.x * k[j].x + x.y * k[j].y + x.z * k[j].z + x.w * k[j].w;
+                        }
                     }
                 }
             }
