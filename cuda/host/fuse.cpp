@@ -7,6 +7,7 @@
 
 #include "cuda/host/consumed.h"
 #include "cuda/host/program.h"
+#include "cuda/host/streams.h"
 #include "cuda/host/words.h"
 #include "cuda/kernels/kv_layout.h"
 #include "cuda/kernels/tile_layout.h"
@@ -225,6 +226,40 @@ std::optional<Command> norm_sums(std::span<const DispatchCmd> c, std::span<const
     return out;
 }
 
+// Experts of a row and a shared one that has their shape: one more choice.
+std::optional<Command> shared_experts(std::span<const DispatchCmd> c, std::span<const Command> commands) {
+    if (c.size() < 2 || c[0].op != c[1].op) return {};
+    Command out = commands[0];
+    const auto same = [&]<typename P>(P of_one, P shared) {  // but for their number
+        of_one.experts = of_one.chosen = 1;
+        return std::memcmp(&of_one, &shared, sizeof of_one) == 0 && !shared.has_bias &&
+               in_tiles(commands[0].weights[0].reader, shared.k) &&
+               commands[0].weights[0].reader == commands[1].weights[0].reader;
+    };
+    if (c[0].op == Op::kExpertsGateUp) {
+        const auto p = c[0].params_as<ExpertsGateUpParams>();
+        const bool rows = p.gated && p.formats == kActF16 && p.experts <= kMostExperts;
+        if (!same(p, c[1].params_as<ExpertsGateUpParams>()) || !rows) return {};
+        if (commands[0].buffers[0] != commands[1].buffers[0] || tile_op_bytes(out, p.k) > kOpBytes) return {};
+        out.buffers[kSharedGate] = commands[1].weights[0].codes;
+        out.buffers[kSharedUp] = commands[1].weights[1].codes;
+        out.buffers[kSharedResults] = commands[1].buffers[7];
+    } else if (c[0].op == Op::kExpertsDown) {
+        auto p = c[0].params_as<ExpertsDownParams>();
+        p.accumulate = 1;  // the shared one's is
+        if (!same(p, c[1].params_as<ExpertsDownParams>()) || p.chosen >= kMostChosen) return {};
+        const std::uint64_t inputs = (p.chosen + 1) * std::uint64_t{padded_inputs(p.k)};
+        if (commands[0].buffers[2] != commands[1].buffers[2] || tile_op_bytes(out, inputs) > kOpBytes) return {};
+        out.weights[1] = commands[1].weights[0];
+        out.buffers[kSharedInputs] = commands[1].buffers[0];
+        out.buffers[kSharedFactor] = commands[1].buffers[5];
+    } else {
+        return {};
+    }
+    out.params[kSharedWord] = 1;
+    return out;
+}
+
 // A matmul of a row and the sum of what all GPUs have made: its blocks exchange their results as they have them.
 std::optional<Command> reduced_matmul(std::span<const DispatchCmd> c, const Command& command) {
     if (c.size() < 2 || c[0].op != Op::kMatmul || c[1].op != Op::kAllReduce) return {};
@@ -321,12 +356,16 @@ std::vector<Command> fused(const DispatchTable& table, std::span<const Command> 
             of_sequences ? decode_attention(from, commands.subspan(i), table.max_rows, blocks) : std::nullopt;
         const auto route = table.max_rows == 1 ? norm_route(from, commands.subspan(i)) : std::nullopt;
         const auto norms = table.max_rows == 1 ? norm_sums(from, commands.subspan(i)) : std::nullopt;
+        const auto experts = table.max_rows == 1 ? shared_experts(from, commands.subspan(i)) : std::nullopt;
         const auto sum = table.max_rows == 1 ? reduced_matmul(from, commands[i]) : std::nullopt;
-        out.push_back(one ? *one : route ? *route : norms ? *norms : sum ? *sum : commands[i]);
+        out.push_back(one ? *one : route ? *route : norms ? *norms : experts ? *experts : sum ? *sum : commands[i]);
         const auto [before, behind] = covered_by(out.back());
         i += before + behind;
     }
-    const auto joins = [](const Command& c) { return c.op == kOpNormRoute || c.op == kOpNormSums; };
+    const auto joins = [](const Command& c) {
+        const bool experts = c.op == kOpExpertsGateUp || c.op == kOpExpertsDown;
+        return c.op == kOpNormRoute || c.op == kOpNormSums || (experts && c.params[kSharedWord] != 0);
+    };
     if (std::ranges::any_of(out, joins)) set_barriers(table, out);
     const Command* before = nullptr;
     for (Command& c : out) {

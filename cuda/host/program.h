@@ -31,7 +31,8 @@ struct Covered {
 inline Covered covered_by(const Command& c) {
     if (c.op == kOpDecodeAttention || c.op == kOpNormSums) return {1, 1};
     if (c.op == kOpNormRoute) return {1, reinterpret_cast<const NormRouteParams&>(c.params).shared ? 3u : 1u};
-    return {0, c.reduces ? 1u : 0u};
+    const bool experts = c.op == kOpExpertsGateUp || c.op == kOpExpertsDown;
+    return {0, c.reduces || (experts && c.params[kSharedWord]) ? 1u : 0u};
 }
 // Whether the same rows of two decode attentions see the same keys, and have the same heads.
 bool same_shape(const Command& a, const Command& b);

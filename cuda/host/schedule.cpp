@@ -30,9 +30,18 @@ constexpr BufferAt kDecodeAttentionBuffers[] = {{-1, 0}, {-1, 1}, {-1, 2}, {-1, 
                                                 {-1, 6}, {-1, 7}, {0, 2},  {1, 1},  {1, 2},  {0, 5}};
 constexpr BufferAt kSplitSinks = {1, 4};
 constexpr BufferAt kNormSumsBuffers[] = {{-1, 0}, {-1, 1}, {0, 0}, {0, 1}, {1, 2}, {1, 1}};
+constexpr BufferAt kSharedGateUpBuffers[] = {{0, 0}, {0, 1}, {0, 2}, {0, 3}, {0, 4}, {0, 5},
+                                             {0, 6}, {0, 7}, {1, 1}, {1, 2}, {1, 7}};
+constexpr BufferAt kSharedDownBuffers[] = {{0, 0}, {0, 1}, {0, 2}, {0, 3}, {0, 4}, {0, 5}, {1, 0}, {1, 5}};
+// Whether a command of experts does a shared one's work, too.
+bool has_shared(const Command& c) {
+    return (c.op == kOpExpertsGateUp || c.op == kOpExpertsDown) && c.params[kSharedWord] != 0;
+}
 std::span<const BufferAt> joined_buffers(const Command& c) {
     if (c.op == kOpDecodeAttention) return kDecodeAttentionBuffers;
     if (c.op == kOpNormSums) return kNormSumsBuffers;
+    if (has_shared(c) && c.op == kOpExpertsGateUp) return kSharedGateUpBuffers;
+    if (has_shared(c)) return kSharedDownBuffers;
     const std::span<const BufferAt> route = kNormRouteBuffers;
     if (c.op == kOpNormRoute) return covered_by(c).behind == 3 ? route : route.first(route.size() - 2);
     return {};
@@ -172,6 +181,11 @@ class Check {
         };
         check_weights(from);
         if (c.op == kOpExpertsGateUp && c.weights[kFetchedWeight].codes) check_fetched(c);
+        if (has_shared(c)) {
+            const DispatchCmd& own = table_.commands[c.label + 1];
+            expect(own.op == from.op && table_.max_rows == 1, c, "a shared expert that is none");
+            if (c.op == kOpExpertsDown) check_weights(own);
+        }
         if (route && covered_by(c).behind == 3) check_weights(table_.commands[c.label + 2]);
     }
 

@@ -182,7 +182,12 @@ constexpr u32 kApartWord = 28, kExpertAlign = 256;
 // Of gates and ups of a row: which weight is the last matrix of the same experts, if it is to be fetched to the cache,
 // and the word that says how many rows it has.
 constexpr u32 kFetchedWeight = 2, kFetchedRowsWord = kApartWord + 3;
-static_assert(sizeof(ExpertsGateUpParams) <= kApartWord * 4 && sizeof(ExpertsDownParams) <= kApartWord * 4 &&
+// And the word that says whether a row's shared expert is one more choice: of gates and ups where its two matrices and
+// its results are stands in the last three buffers named here, of the last matrix, whose second weight it has, its
+// inputs and its weight in the two.
+constexpr u32 kSharedWord = kApartWord - 1, kSharedGate = 8, kSharedUp = 9, kSharedResults = 10, kSharedInputs = 6,
+              kSharedFactor = 7;
+static_assert(sizeof(ExpertsGateUpParams) <= kSharedWord * 4 && sizeof(ExpertsDownParams) <= kSharedWord * 4 &&
                   sizeof(HeadMatmulParams) <= kApartWord * 4,
               "parameters end before them");
 

@@ -114,8 +114,13 @@ AKUNU_DEVICE_CALL void experts_gate_up_row(Block b) {
     const u32* ids = b.buffer<u32>(5);
     const Output out{b.buffer<float>(6), b.buffer<u16>(7), p.formats};
     const u32 thread = thread_id_anew(), lane = thread % 32, warp = thread / 32;
-    const u32 tiles = (p.n + kTileRows - 1) / kTileRows, units = tiles * p.chosen, first = b.first();
-    const auto id_of = [&](u32 u) { return smaller(ids[u / tiles], p.experts - 1); };
+    const u32 shared = b.command().params[kSharedWord];
+    const u32 tiles = (p.n + kTileRows - 1) / kTileRows, units = tiles * (p.chosen + shared), first = b.first();
+    const auto id_of = [&](u32 u) { return smaller(ids[smaller(u / tiles, p.chosen - 1)], p.experts - 1); };
+    const auto tile_of = [&](u32 u, u32 weight, u32 id) {
+        if (u < tiles * p.chosen) return expert_tile_at<kReader>(b, weight, p.k, id, u % tiles);
+        return b.command().buffers[kSharedGate + weight] + u % tiles * tile_bytes(kReader, p.k);
+    };
     if (first >= units) return;
     const u32 k = padded_inputs(p.k);
     const TileMemory m = tile_memory(k, 1);
@@ -125,8 +130,7 @@ AKUNU_DEVICE_CALL void experts_gate_up_row(Block b) {
         const u32 turns = smaller(kTogether, (units - begin + b.blocks() - 1) / b.blocks());
         // A lane finds the pair that has its number.
         const u32 mine = begin + smaller(lane, turns - 1) * b.blocks(), id = id_of(mine);
-        const u64 gate = expert_tile_at<kReader>(b, 0, p.k, id, mine % tiles),
-                  up = expert_tile_at<kReader>(b, 1, p.k, id, mine % tiles);
+        const u64 gate = tile_of(mine, 0, id), up = tile_of(mine, 1, id);
         if (warp < 2 && lane < turns) {
             fetch_to_cache(reinterpret_cast<const u8*>(warp == 0 ? gate : up), tile_bytes(kReader, p.k));
         }
@@ -151,7 +155,12 @@ AKUNU_DEVICE_CALL void experts_gate_up_row(Block b) {
         if (there) {
             const float of_gate = sum_of_warps(partials, 2 * i, thread % kTileRows),
                         of_up = sum_of_warps(partials, 2 * i + 1, thread % kTileRows);
-            out.store(u64(u / tiles) * p.n + n, gated(p, of_gate + bias.gate, of_up + bias.up));
+            const float v = gated(p, of_gate + bias.gate, of_up + bias.up);
+            if (u < tiles * p.chosen) {
+                out.store(u64(u / tiles) * p.n + n, v);
+            } else {
+                b.buffer<u16>(kSharedResults)[n] = to_half(v);
+            }
         }
         partials = m.other_half(partials);
     }
@@ -167,14 +176,16 @@ AKUNU_DEVICE_CALL void experts_down_row(Block b) {
     const float *weights = b.buffer<float>(5), *bias = b.buffer<float>(3);
     float* y = b.buffer<float>(2);
     const u32 thread = thread_id_anew(), lane = thread % 32, warp = thread / 32;
-    const RowLength row{p.k, padded_inputs(p.k)};
-    const u32 tiles = (p.n + kTileRows - 1) / kTileRows, k = p.chosen * row.padded, each = row.padded / kStepInputs;
+    const u32 rows = p.chosen + b.command().params[kSharedWord];
+    const RowLength row{p.k, padded_inputs(p.k), p.chosen, b.buffer<u16>(kSharedInputs)};
+    const u32 tiles = (p.n + kTileRows - 1) / kTileRows, k = rows * row.padded, each = row.padded / kStepInputs;
     const u32 first = b.first(), bytes = u32(tile_bytes(kReader, p.k));
     const auto id_of = [&](u32 choice) { return smaller(ids[choice], p.experts - 1); };
     if (first >= tiles) return;
     // A lane finds the expert of the choice that has its number.
-    const u64 mine = expert_tile_at<kReader>(b, 0, p.k, id_of(smaller(lane, p.chosen - 1)), 0);
-    if (const u32 tile = first + warp * b.blocks(); lane < p.chosen && tile < tiles) {
+    const u64 mine = lane == p.chosen ? b.command().weights[1].codes
+                                      : expert_tile_at<kReader>(b, 0, p.k, id_of(smaller(lane, p.chosen - 1)), 0);
+    if (const u32 tile = first + warp * b.blocks(); lane < rows && tile < tiles) {
         fetch_to_cache(reinterpret_cast<const u8*>(mine + u64(tile) * bytes), bytes);
     }
     const TileMemory m = tile_memory(k, 1);
@@ -193,7 +204,7 @@ AKUNU_DEVICE_CALL void experts_down_row(Block b) {
         }
         const float base = there && p.accumulate ? y[n] : 0.0f;
         multiply_rows<kReader, 1>(
-            turns, p.chosen, each, in, partials, warp,
+            turns, rows, each, in, partials, warp,
             [&](const StepPlace& place, const u8*(&at)[1]) {
                 const u64 tile = u64(begin + place.tile * b.blocks()) * bytes;
                 at[0] = reinterpret_cast<const u8*>(shuffle_from(mine, place.row) + tile);
@@ -203,7 +214,9 @@ AKUNU_DEVICE_CALL void experts_down_row(Block b) {
                 stage_inputs<T, false, false, true>(b, row, k, m, thread);
                 sync_warp();
                 for (u32 step = warp + lane * kWarps; step < k / kStepInputs; step += 32 * kWarps) {
-                    shared_at<float>(m.factors + step * 4) *= weights[step / each];
+                    const u32 choice = step / each;
+                    shared_at<float>(m.factors + step * 4) *=
+                        choice == p.chosen ? b.buffer<float>(kSharedFactor)[0] : weights[choice];
                 }
                 sync_warp();
             });

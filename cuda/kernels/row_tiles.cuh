@@ -159,9 +159,10 @@ AKUNU_DEVICE float put_codes(const TileMemory& m, u32 i, bool there, u32 lane, u
     return bits_to_float(top) * (1.0f / kMostCode);
 }
 
-// Inputs of a row, and with the zeros behind them.
+// Inputs of a row, and with the zeros behind them. Of several rows, the one of this number is elsewhere.
 struct RowLength {
-    u32 inputs, padded;
+    u32 inputs, padded, other = ~0u;
+    const u16* at = nullptr;
 };
 
 // Waits for the row, if it has not been waited for, and splits it into parts, as kind T reads them. Where kRows, `k` is
@@ -244,7 +245,12 @@ AKUNU_DEVICE void stage_inputs(Block b, const RowLength& row, u32 k, const TileM
             for (u32 j = 0; j < kAtOnce; ++j) {
                 const u32 at = base + j * kApart, which = (at / kStepInputs * share) >> 20;
                 const u32 in_row = at - which * row.padded;
-                inputs[j].load(from, which * row.inputs + in_row, (!kRows || at < k) && in_row < row.inputs);
+                const bool there = (!kRows || at < k) && in_row < row.inputs;
+                if (kRows && which == row.other) {
+                    inputs[j].load({from.x, from.norm, row.at}, in_row, there);
+                } else {
+                    inputs[j].load(from, which * row.inputs + in_row, there);
+                }
             }
             AKUNU_UNROLL
             for (u32 j = 0; j < kAtOnce; j += 2) {

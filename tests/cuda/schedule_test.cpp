@@ -257,7 +257,9 @@ void check_experts(std::span<const Command> commands) {
     const auto down = std::ranges::find_if(commands, is(kOpExpertsDown));
     check(router != commands.end() && gate_up != commands.end() && down != commands.end(), "there are experts");
     check(gate_up->weights[kFetchedWeight].codes == down->weights[0].codes, "the last matrix is fetched");
-    check(gate_up->barrier == 1 && std::next(gate_up)->barrier == 0, "a shared expert's do not wait for them");
+    const bool shared = gate_up->params[kSharedWord] != 0;
+    check(shared == (down->params[kSharedWord] != 0), "a shared expert is one more choice of both");
+    check(gate_up->barrier == 1 && (shared || std::next(gate_up)->barrier == 0), "or does not wait for them");
     const auto norms = std::ranges::count(std::next(router), gate_up, u32{kOpNorm}, &Command::op);
     check(std::ranges::count(std::next(router), gate_up, 0u, &Command::barrier) == norms, "norms do not wait");
 }
@@ -300,6 +302,8 @@ int main() {
             mutate(p->table, s.fused, s.streams, n);
             if (p->table.phase != "decode") continue;
             check_experts(s.fused);
+            const auto choices = std::ranges::count(s.fused, u32{kOpExpertsGateUp}, &Command::op);
+            check(choices == 1, "a shared expert with a router is one more choice");
             check(std::ranges::count(s.fused, u32{kOpNormSums}, &Command::op) == norms, "norms at the end are one");
         }
     }
