@@ -119,3 +119,67 @@ print(len(results))
 def test_a_row_has_the_same_bits_beside_any_others(run: Run) -> None:
     done = run(NEIGHBOURS)
     assert done.stdout == "1\n", done.stderr or done.stdout
+
+
+MODEL = """
+import dataclasses
+import numpy as np
+from akunu import _core
+from akunu.files.describe.blocks import ExpertRouter, Experts, FeedForward
+from akunu.files.describe.config import ModelSpec, TensorRef
+from models import configs
+from sampling.engines import OneEngine
+
+dim, p = 256, "layers.0."
+config = configs.plain(
+    dim=dim, n_layers=1, n_heads=4, n_kv_heads=2, head_dim=64, ffn_dim=dim, vocab_size=61, context_length=64,
+    inv_freq=np.geomspace(1, 1e-4, 32, dtype=np.float32), scale=0.125,
+)
+experts = Experts(
+    count=8, used=3, dim=dim, shared_dim=dim, activation="silu", router=ExpertRouter("softmax", renormalise=True)
+)
+blocks = (dataclasses.replace(b, mixer=experts) if isinstance(b.mixer, FeedForward) else b for b in config.blocks)
+config = dataclasses.replace(config, blocks=tuple(blocks))
+norms = ["attn", "ffn"]
+if {norms}:
+    norms += ["router", "experts", "post_experts", "post_shared", "post_ffn"]
+floats = {"output_norm": (dim, 0), p + "router": (8, dim)} | {p + f"{name}_norm": (dim, 0) for name in norms}
+if not {norms}:
+    floats[p + "shared_router"] = (1, dim)
+codes = {"token_embedding": (61, dim), "output": (61, dim), p + "attn_output": (dim, 256)}
+codes |= {p + f"attn_{part}": (256 if part == "q" else 128, dim) for part in "qkv"}
+for name in ("experts_gate", "experts_up", "experts_down"):
+    codes |= {p + name: (8 * dim, dim), p + name.replace("experts", "shared"): (dim, dim)}
+spec = ModelSpec(config=config, tensors={n: TensorRef(n, 0, *at) for n, at in (floats | codes).items()})
+dtypes = dict.fromkeys(floats, "f32") | dict.fromkeys(codes, "q8_0")
+engine = OneEngine(_core.Engine(None, spec, synthetic=dtypes, device="cuda", context=64, threads=1))
+
+
+def first(ids):
+    engine.begin(np.array(ids, np.uint32), temperature=0.0, end_ids=(), logprobs=1)
+    left, chunk = engine.prefill()
+    while left:
+        left, chunk = engine.prefill()
+    return chunk
+
+
+prompt = [7, 3, 50, 21, 9]
+first(prompt)
+decoded = engine.decode(3)
+ids, found = list(decoded.ids), np.array(decoded.logprobs).ravel()
+print(ids, found)
+begun = list(first(prompt).ids)
+for i in range(3):
+    chunk = first(prompt + begun + ids[:i])
+    expected = np.array(chunk.logprobs).ravel()
+    print(list(chunk.ids), expected)
+    assert chunk.ids[0] == ids[i] and abs(expected[0] - found[i]) < 0.02
+print("done")
+"""
+
+
+@pytest.mark.parametrize("norms", [False, True], ids=["routed", "normed"])
+def test_a_token_has_what_a_prompt_has_with_a_shared_expert(run: Run, norms: bool) -> None:
+    """One row's commands, those of experts and a shared one joined, against those of many rows."""
+    done = run(MODEL.replace("{norms}", str(norms)), EMULATOR_BLOCKS="3")
+    assert done.stdout.endswith("done\n"), done.stdout + done.stderr
