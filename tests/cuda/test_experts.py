@@ -135,11 +135,10 @@ config = configs.plain(
     dim=dim, n_layers=1, n_heads=4, n_kv_heads=2, head_dim=64, ffn_dim=dim, vocab_size=61, context_length=64,
     inv_freq=np.geomspace(1, 1e-4, 32, dtype=np.float32), scale=0.125,
 )
-experts = Experts(
-    count=8, used=3, dim=dim, shared_dim=dim, activation="silu", router=ExpertRouter("softmax", renormalise=True)
-)
-blocks = (dataclasses.replace(b, mixer=experts) if isinstance(b.mixer, FeedForward) else b for b in config.blocks)
-config = dataclasses.replace(config, blocks=tuple(blocks))
+router = ExpertRouter("softmax", renormalise=True)
+experts = Experts(count=8, used=3, dim=dim, shared_dim=dim, activation="silu", router=router)
+blocks = [b for b in config.blocks if not isinstance(b.mixer, FeedForward)]
+config = dataclasses.replace(config, blocks=(*blocks, dataclasses.replace(blocks[0], mixer=experts)))
 norms = ["attn", "ffn"]
 if {norms}:
     norms += ["router", "experts", "post_experts", "post_shared", "post_ffn"]
