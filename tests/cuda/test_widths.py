@@ -10,7 +10,7 @@ from .kernel_cases import Run, check
 WIDTHS = (160, 288, 704, 1856)
 
 
-@pytest.mark.parametrize("dtype", ["q4_0", "q8_0", "mxfp4"])
+@pytest.mark.parametrize("dtype", ["q4_0", "q5_0", "q8_0", "mxfp4"])
 @pytest.mark.parametrize("k", WIDTHS)
 def test_matmuls(run: Run, dtype: str, k: int) -> None:
     rows = (1, 2, 7, 16, 17, 33, 64, 65, 130)
