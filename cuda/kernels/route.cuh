@@ -9,6 +9,24 @@ namespace akunu::cuda {
 constexpr u32 kMostGroups = 256;  // of experts
 constexpr u32 kRouteFloats = kMostClusters + kMostGroups;
 
+// By a warp: use(i, load(i)) of i below n. A lane loads eight before it waits for one.
+template <typename Load, typename Use>
+AKUNU_DEVICE void each_of_warp(u32 n, Load&& load, Use&& use) {
+    constexpr u32 kAtOnce = 8;
+    AKUNU_NO_UNROLL
+    for (u32 first = lane_id(); first < n; first += 32 * kAtOnce) {
+        decltype(load(0)) v[kAtOnce];
+        AKUNU_UNROLL
+        for (u32 j = 0; j < kAtOnce; ++j) {
+            if (first + 32 * j < n) v[j] = load(first + 32 * j);
+        }
+        AKUNU_UNROLL
+        for (u32 j = 0; j < kAtOnce; ++j) {
+            if (first + 32 * j < n) use(first + 32 * j, v[j]);
+        }
+    }
+}
+
 // By a warp: of n scores those that rank below `limit`, the best one's rank.
 template <typename Score>
 AKUNU_DEVICE u64 best_score(u32 n, u64 limit, Score&& score) {
@@ -43,22 +61,30 @@ AKUNU_DEVICE void route_row(Block b, const RouteParams& p, const RouteBuffers& a
     const float none = bits_to_float(0xFF800000u);
     const u32 lane = lane_id();
     sync_warp();
-    for (u32 i = lane; i < p.experts; i += 32) gates[i] = load_fresh(at.logits + i);
+    const auto gate = [&](u32 i) { return gates[i]; };
+    float top = none, sum = 0.0f;
+    each_of_warp(
+        p.experts, [&](u32 i) { return load_fresh(at.logits + i); },
+        [&](u32 i, float x) {
+            gates[i] = x;
+            top = fmaxf(top, x);
+        });
     if (p.gating == kGateSoftmax) {
-        float top = none, sum = 0.0f;
-        for (u32 i = lane; i < p.experts; i += 32) top = fmaxf(top, gates[i]);
         top = reduce_warp(top, Larger());
-        for (u32 i = lane; i < p.experts; i += 32) {
-            gates[i] = expf(gates[i] - top);
+        each_of_warp(p.experts, gate, [&](u32 i, float x) {
+            gates[i] = expf(x - top);
             sum += gates[i];
-        }
+        });
         sum = reduce_warp(sum, Add());
-        for (u32 i = lane; i < p.experts; i += 32) gates[i] /= sum;
+        each_of_warp(p.experts, gate, [&](u32 i, float x) { gates[i] = x / sum; });
     } else if (p.gating != kGateSoftmaxChosen) {  // known later, of which logits have the order
-        for (u32 i = lane; i < p.experts; i += 32) gates[i] = gate_of(p.gating, gates[i]);
+        each_of_warp(p.experts, gate, [&](u32 i, float x) { gates[i] = gate_of(p.gating, x); });
     }
-    for (u32 i = lane; scores != gates && i < p.experts; i += 32) {
-        scores[i] = p.has_choice_bias ? gates[i] + at.choice_bias[i] : gates[i];
+    if (p.has_choice_bias) {
+        each_of_warp(
+            p.experts, [&](u32 i) { return at.choice_bias[i]; }, [&](u32 i, float x) { scores[i] = gates[i] + x; });
+    } else if (scores != gates) {
+        each_of_warp(p.experts, gate, [&](u32 i, float x) { scores[i] = x; });
     }
     sync_warp();
     if (p.groups != 0) {
@@ -90,16 +116,28 @@ AKUNU_DEVICE void route_row(Block b, const RouteParams& p, const RouteBuffers& a
         }
         sync_warp();
     }
-    u64 limit = ~u64(0);
-    u32 id = 0;  // a lane's choice
+    // Scores become numbers in their order, of which those that are chosen become 0.
+    u32* const keys = reinterpret_cast<u32*>(scores);
+    each_of_warp(
+        p.experts, [&](u32 i) { return scores[i]; },
+        [&](u32 i, float x) { keys[i] = u32(rank_of(finite(x), i) >> 32); });
+    u32 id = 0, key = 0;  // of a lane's choice
     for (u32 n = 0; n < p.chosen; ++n) {
-        limit = best_score(p.experts, limit, [&](u32 i) { return rank_of(finite(scores[i]), i); });
-        if (lane == n) id = id_of(limit);
+        u32 best = 0, which = ~0u;
+        each_of_warp(
+            p.experts, [&](u32 i) { return keys[i]; },
+            [&](u32 i, u32 mine) {
+                which = mine > best ? i : which;
+                best = larger(best, mine);
+            });
+        const u32 most = largest_of_warp(best), first = ~largest_of_warp(best == most ? ~which : 0);
+        if (which == first) keys[first] = 0;
+        if (lane == n) id = first, key = most;
     }
     const bool mine = lane < p.chosen;
-    float weight = mine ? gates[id] : 0.0f;
+    float weight = mine ? scores == gates ? logit_of(u64(key) << 32) : gates[id] : 0.0f;
     if (p.gating == kGateSoftmaxChosen) {
-        const float top = reduce_warp(mine ? weight : none, Larger());
+        top = reduce_warp(mine ? weight : none, Larger());
         weight = mine ? expf(weight - top) : 0.0f;
         weight /= reduce_warp(weight, Add());
     }
