@@ -18,6 +18,7 @@ AKUNU_DEVICE void each_of_warp(u32 n, Load&& load, Use&& use) {
         decltype(load(0)) v[kAtOnce];
         AKUNU_UNROLL
         for (u32 j = 0; j < kAtOnce; ++j) {
+            v[j] = {};
             if (first + 32 * j < n) v[j] = load(first + 32 * j);
         }
         AKUNU_UNROLL
@@ -61,7 +62,6 @@ AKUNU_DEVICE void route_row(Block b, const RouteParams& p, const RouteBuffers& a
     const float none = bits_to_float(0xFF800000u);
     const u32 lane = lane_id();
     sync_warp();
-    const auto gate = [&](u32 i) { return gates[i]; };
     float top = none, sum = 0.0f;
     each_of_warp(
         p.experts, [&](u32 i) { return load_fresh(at.logits + i); },
@@ -71,20 +71,20 @@ AKUNU_DEVICE void route_row(Block b, const RouteParams& p, const RouteBuffers& a
         });
     if (p.gating == kGateSoftmax) {
         top = reduce_warp(top, Larger());
-        each_of_warp(p.experts, gate, [&](u32 i, float x) {
-            gates[i] = expf(x - top);
+        for (u32 i = lane; i < p.experts; i += 32) {
+            gates[i] = expf(gates[i] - top);
             sum += gates[i];
-        });
+        }
         sum = reduce_warp(sum, Add());
-        each_of_warp(p.experts, gate, [&](u32 i, float x) { gates[i] = x / sum; });
+        for (u32 i = lane; i < p.experts; i += 32) gates[i] /= sum;
     } else if (p.gating != kGateSoftmaxChosen) {  // known later, of which logits have the order
-        each_of_warp(p.experts, gate, [&](u32 i, float x) { gates[i] = gate_of(p.gating, x); });
+        for (u32 i = lane; i < p.experts; i += 32) gates[i] = gate_of(p.gating, gates[i]);
     }
     if (p.has_choice_bias) {
         each_of_warp(
             p.experts, [&](u32 i) { return at.choice_bias[i]; }, [&](u32 i, float x) { scores[i] = gates[i] + x; });
     } else if (scores != gates) {
-        each_of_warp(p.experts, gate, [&](u32 i, float x) { scores[i] = x; });
+        for (u32 i = lane; i < p.experts; i += 32) scores[i] = gates[i];
     }
     sync_warp();
     if (p.groups != 0) {
@@ -118,9 +118,7 @@ AKUNU_DEVICE void route_row(Block b, const RouteParams& p, const RouteBuffers& a
     }
     // Scores become numbers in their order, of which those that are chosen become 0.
     u32* const keys = reinterpret_cast<u32*>(scores);
-    each_of_warp(
-        p.experts, [&](u32 i) { return scores[i]; },
-        [&](u32 i, float x) { keys[i] = u32(rank_of(finite(x), i) >> 32); });
+    for (u32 i = lane; i < p.experts; i += 32) keys[i] = u32(rank_of(finite(scores[i]), i) >> 32);
     u32 id = 0, key = 0;  // of a lane's choice
     for (u32 n = 0; n < p.chosen; ++n) {
         u32 best = 0, which = ~0u;
