@@ -57,8 +57,8 @@ constexpr u32 kGateUpReaders = 0 AKUNU_GATE_UP_READERS, kDownReaders = 0 AKUNU_D
 #undef X
 // Whether some command of experts has weights of this type.
 template <u32 kOp, u32 kReader>
-constexpr bool kUsesExperts = kUses<kOp> &&
-                              ((kOp == kOpExpertsGateUp ? kGateUpReaders : kDownReaders) >> kReader & 1) != 0;
+constexpr bool kUsesExperts =
+    kUses<kOp> && ((kOp == kOpExpertsGateUp ? kGateUpReaders : kDownReaders) >> kReader & 1) != 0;
 
 template <u32 kReader>
 AKUNU_DEVICE void run_weights(Block b) {
