@@ -141,8 +141,8 @@ def test_the_constraints_of_a_batch_are_made_as_its_sequences_begin(monkeypatch:
     model, alive, most = make_model(parallel=2), set[int](), list[int]()
     constraint = model._compiler.constraint
 
-    def count(structure: object) -> object:
-        made = constraint(structure)
+    def count(*args: object) -> object:
+        made = constraint(*args)
         alive.add(id(made))
         weakref.finalize(made, alive.discard, id(made))
         most.append(len(alive))

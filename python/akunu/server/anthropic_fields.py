@@ -102,7 +102,7 @@ class OutputConfig(Fields):
 
 
 class ContextManagement(Fields):
-    """What a provider is to take out of a conversation that has grown long."""
+    """Parts that a provider is to take out of a conversation that has grown long."""
 
     edits: list[dict[str, Any]] = msgspec.field(default_factory=list)
 

@@ -110,7 +110,7 @@ async def detokenize(request: Request) -> Response:
 
 
 async def tokenizer_info(request: Request) -> Response:
-    """What clients of vLLM (lm-eval) ask of a tokenizer: its control tokens, and the template."""
+    """Answer what clients of vLLM (lm-eval) ask of a tokenizer: its control tokens, and the template."""
     server: Server = request.app.state.server
     entry = entry_of(server, query_fields(request, ModelQuery).model)
     model = entry.model
