@@ -1,6 +1,6 @@
 // Multi-head latent attention: all heads read the same row of a position, and a value is the beginning of its key.
-// Prompts are taken by tiles (prompt_attention.cuh). Of a single row, and of keys of odd sizes, a block takes one head:
-// simple, and every head reads all rows of the cache anew.
+// Rows are taken by tiles (prompt_attention.cuh), which read a key once for several heads. Of keys of odd sizes, and of
+// a single row whose tile has no room, a block takes one head, and every head reads all rows of the cache anew.
 #pragma once
 
 #include "experts.cuh"
@@ -206,7 +206,7 @@ struct HeadRows {
     static constexpr u32 kAtOnce = 2;
     const HeadMatmulParams& p;
     u32 groups = (p.k + 31) / 32, lanes = 32, parts;
-    Group raw[kAtOnce];
+    Group held[kAtOnce];
 
     AKUNU_DEVICE explicit HeadRows(const HeadMatmulParams& params) : p(params) {
         while (lanes / 2 >= groups) lanes /= 2;
@@ -218,10 +218,10 @@ struct HeadRows {
         const Weights w = expert_of(b, 0, p.k, head);
         AKUNU_UNROLL
         for (u32 i = 0; i < kAtOnce; ++i)
-            F::load(w, smaller(row(part, i), p.n - 1), smaller(group, groups - 1), raw[i]);
+            F::load(w, smaller(row(part, i), p.n - 1), smaller(group, groups - 1), held[i]);
     }
     AKUNU_DEVICE void add(const float* xs, u32 group, float (&sum)[kAtOnce]) const {
-        if (group < groups) add_group<F, kAtOnce>(xs + group * kGroupStride, raw, sum);
+        if (group < groups) add_group<F, kAtOnce>(xs + group * kGroupStride, held, sum);
     }
 };
 template <typename F>

@@ -62,18 +62,19 @@ struct Runs {
     AKUNU_DEVICE bool is_long(u32 begin, u32 end) const { return end - begin >= least; }
 };
 
-// How a block takes heads of up to kDim elements: its warps' slices, the rows of a tile, each a row's query head, and
-// its memory: queries, then for each stage keys and values, each in its parts, and what warps add up between them,
-// which lies where the keys are, unless these are values, too. Rows have 16-byte pieces, piece p at place p ^ row % 8.
+// F16 numbers that a number is, and warps that share 16 rows, each with a slice of the elements.
 constexpr u32 parts_of_types(u32 types) { return key_type(types) == kKvF32 || value_type(types) == kKvF32 ? 2 : 1; }
 constexpr u32 slices_of(u32 types, u32 dim) {
     if (dim <= 128) return 1;
     return dim >= 512 && parts_of_types(types) == 2 ? 8 : is_latent_dim(dim) ? 4 : dim / 128;
 }
-template <u32 kTypes, u32 kDim, u32 kOfWarps = slices_of(kTypes, kDim)>
+// How a block takes heads of up to kDim elements: its warps' slices, the rows of a tile, each a row's query head, and
+// its memory: queries, then for each stage keys and values, each in its parts, and what warps add up between them,
+// which lies where the keys are, unless these are values, too. Rows have 16-byte pieces, piece p at place p ^ row % 8.
+template <u32 kTypes, u32 kDim, u32 kSharing = slices_of(kTypes, kDim)>
 struct PromptMemory {
     static constexpr bool kLatent = is_latent_dim(kDim);
-    static constexpr u32 kParts = parts_of_types(kTypes), kSlices = kOfWarps, kPieces = kDim / 8;
+    static constexpr u32 kParts = parts_of_types(kTypes), kSlices = kSharing, kPieces = kDim / 8;
     static constexpr u32 kSlice = kDim / kSlices, kValueSlice = kLatent ? kSlice / 5 * 4 : kSlice;
     static constexpr u32 kRows = kWarps / kSlices * 16;
     static constexpr u32 kKeys = kLatent ? 10240 / kDim : kDim <= 128 ? 4096 / kDim : larger(8192 / kParts / kDim, 16);
