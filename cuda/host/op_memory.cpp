@@ -47,9 +47,10 @@ OpMemory memory_of(const DispatchTable& table, const Schedules& schedules, const
             }
         }
         const bool tiles = (from.op == Op::kMatmul || from.op == Op::kGateUp) && !few && rows > kTileOfRows;
-        const bool runs =
-            from.op == Op::kAttention && (rows >= kTileOfRows || from.params_as<AttentionParams>().bidirectional ||
-                                          from.params_as<AttentionParams>().latent);
+        const auto takes_runs = [&](const AttentionParams& p) {
+            return rows >= kTileOfRows || p.bidirectional || p.latent;
+        };
+        const bool runs = from.op == Op::kAttention && takes_runs(from.params_as<AttentionParams>());
         const bool experts = (from.op == Op::kExpertsGateUp || from.op == Op::kExpertsDown) && rows > 1;
         if (tiles || runs || experts) take(kManyRowsBytes);
         most.stages |= tiles;

@@ -483,10 +483,13 @@ AKUNU_DEVICE_CALL void attention_split(Block b) {
     }
 }
 
+// Elements of a value.
+AKUNU_DEVICE u32 value_dim(const AttentionParams& p) { return p.latent ? p.latent : p.head_dim; }
+
 // A warp joins the splits of some elements of a head.
 AKUNU_DEVICE_CALL void attention_merge(Block b) {
     const auto& p = b.params<AttentionParams>();
-    const u32 dim = p.latent ? p.latent : p.head_dim;
+    const u32 dim = value_dim(p);
     const float* partials = b.buffer<float>(0);
     const float* stats = partials + u64(p.n_heads) * kMaxSplits * dim;
     const Output out{b.buffer<float>(1), b.buffer<u16>(2), p.formats};

@@ -196,9 +196,6 @@ struct KeyTiles {
     }
 };
 
-// Elements of a value.
-AKUNU_DEVICE u32 value_dim(const AttentionParams& p) { return p.latent ? p.latent : p.head_dim; }
-
 AKUNU_DEVICE float4 scaled(const float4& v, float by) { return {v.x * by, v.y * by, v.z * by, v.w * by}; }
 
 // Of a warp's 16 rows, of which a lane has two: g and g + 8.

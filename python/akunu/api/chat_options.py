@@ -14,6 +14,7 @@ from akunu.api.seeing import PlacedRows, Sight
 from akunu.base.arguments import Limit, flag
 from akunu.base.errors import InvalidArgumentError
 from akunu.chat.loose_calls import MOST_LOOSE, late_arguments
+from akunu.chat.messages import texts_of
 from akunu.chat.structured.structure import ARGUMENTS, structure_of
 from akunu.chat.structured.tags import StructuralTag, Tag
 from akunu.chat.switches import effort_budget, thinking_variables
@@ -196,10 +197,7 @@ def _begun(messages: Sequence[Mapping[str, Any]], wanted: bool | None) -> str | 
     last = messages[-1]
     if wanted is False or last["role"] != "assistant" or last.get("tool_calls"):
         return None
-    content = last.get("content")
-    if isinstance(content, Sequence) and not isinstance(content, str):
-        content = "".join(part.get("text") or "" for part in content)
-    return content
+    return None if last.get("content") is None else "".join(texts_of([last]))
 
 
 def _content_tag(options: dict[str, Any], opening: str) -> Tag | None:

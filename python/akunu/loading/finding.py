@@ -22,6 +22,7 @@ from akunu.base.progress import Progress, check_progress
 from akunu.files.folder import is_model_folder, pickle_error
 from akunu.files.hub import short_names
 from akunu.files.hub.files import joining
+from akunu.files.hub.projectors import is_gguf
 from akunu.speech.recognition import is_speech
 
 if TYPE_CHECKING:
@@ -193,7 +194,7 @@ def _check_kind(file: Path) -> None:
 def _directory_error(folder: Path) -> AkunuError | None:
     """Why a folder is no model, if it is none."""
     names = sorted(entry.name for entry in folder.iterdir())
-    gguf = [name for name in names if name.lower().endswith(".gguf")]
+    gguf = list(filter(is_gguf, names))
     if is_model_folder(names) and ("config.json" in names or not gguf):
         return None
     if gguf:
@@ -224,7 +225,7 @@ def _not_found(name: str, file: Path) -> ModelFileError:
 def _close_names(file: Path) -> list[str]:
     """GGUF files beside `file` whose names resemble it; the suffix, which all share, does not count."""
     try:
-        names = [entry.name for entry in file.parent.iterdir() if entry.name.lower().endswith(".gguf")]
+        names = [entry.name for entry in file.parent.iterdir() if is_gguf(entry.name)]
     except OSError:
         return []
     stems = {Path(name).stem.lower(): name for name in names}

@@ -101,7 +101,7 @@ class Compiler:
         new = self._start(structure)
         if not begun:
             return new()
-        for way in (structure, with_any_space(structure)):
+        for way in dict.fromkeys((structure, with_any_space(structure))):
             with suppress(AkunuError):
                 constraint = self._start(way)()
                 constraint.advance(self._view.encode(begun))

@@ -13,6 +13,7 @@ from akunu.base.errors import ModelFileError
 from akunu.base.hub_name import DEFAULT_REVISION, HubName, parse
 from akunu.base.whole_file import whole_file
 from akunu.files.hub.files import choose, folder_files, is_whisper_file, model_files
+from akunu.files.hub.projectors import is_gguf
 
 __all__ = [
     "CachedModel",
@@ -180,7 +181,7 @@ def _root_of(file: Path) -> Path:
 
 def _models_in(snapshot: Path) -> Iterator[tuple[CachedModel, list[Path]]]:
     names = [path.relative_to(snapshot).as_posix() for path in _files(snapshot)]
-    gguf = model_files([name for name in names if name.lower().endswith(".gguf")])
+    gguf = model_files(list(filter(is_gguf, names)))
     gguf += [[name] for name in names if is_whisper_file(name)]
     folder = folder_files(names)
     for parts in gguf or ([folder] if folder else []):

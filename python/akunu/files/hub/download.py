@@ -20,7 +20,7 @@ from akunu.files.hub.cache import (
     repository_files,
 )
 from akunu.files.hub.files import MODEL_MODULE, choose
-from akunu.files.hub.projectors import projector_of
+from akunu.files.hub.projectors import is_gguf, projector_of
 
 if TYPE_CHECKING:
     from typing import Self
@@ -78,7 +78,7 @@ def fetch(
         raise _explained(name, error) from error
     sizes = {file.rfilename: file.size or 0 for file in info.siblings or []}
     files = choose(name.repo, sizes, name.file)
-    if tower and files[0].lower().endswith(".gguf") and (beside := projector_of(list(sizes), files[0])):
+    if tower and is_gguf(files[0]) and (beside := projector_of(list(sizes), files[0])):
         files = [*files, beside]
     with reporter(progress, f"Downloading {name.repo}") as report:
         callback = _Callback(report)

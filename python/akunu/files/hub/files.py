@@ -10,7 +10,7 @@ from typing import Final
 
 from akunu.base.errors import ModelFileError, UnsupportedError
 from akunu.files.folder import INDEX, MODEL_FILES, adapter_error, pickle_error
-from akunu.files.hub.projectors import is_projector
+from akunu.files.hub.projectors import is_gguf, is_projector
 from akunu.tokenizer.older_files import FILES as OLDER_FILES
 
 __all__ = ["MODEL_MODULE", "choose", "folder_files", "is_whisper_file", "joining", "model_files"]
@@ -57,7 +57,7 @@ def choose(repo: str, files: Sequence[str] | Mapping[str, object], wanted: str =
     """
     if wanted in files and is_whisper_file(wanted):
         return [wanted]
-    models = model_files([file for file in files if file.lower().endswith(".gguf")])
+    models = model_files(list(filter(is_gguf, files)))
     if pieces := _pieces(files, wanted, models):
         shown = ", ".join(pieces[:4]) + (", …" if len(pieces) > 4 else "")
         raise ModelFileError(
@@ -83,7 +83,7 @@ def choose(repo: str, files: Sequence[str] | Mapping[str, object], wanted: str =
             )
         if error := pickle_error(repo, files):
             raise error
-        if beside := sorted(file for file in files if file.lower().endswith(".gguf")):
+        if beside := sorted(filter(is_gguf, files)):
             raise ModelFileError(f"{repo} has no model, only what goes with one: {', '.join(beside[:4])}")
         raise ModelFileError(f"{repo} has neither GGUF files nor SafeTensors")
     if wanted:

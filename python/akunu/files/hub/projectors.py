@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import PurePosixPath
 from typing import Final
 
-__all__ = ["is_projector", "projector_of"]
+__all__ = ["is_gguf", "is_projector", "projector_of"]
 
 _PROJECTOR: Final = re.compile(r"(mmproj|mm[-_]?proj(ector)?|vision[-_]?(encoder|tower))", re.IGNORECASE)
 _TYPE: Final = re.compile(
@@ -21,6 +21,11 @@ _TYPE: Final = re.compile(
 _PREFERRED: Final = ("f16", "fp16", "bf16", "f32", "q8_0")
 """Types of a tower, the best first: what is in half precision is as good as what is larger."""
 _SAID_ANYWAY: Final = ("gguf", "model", "text")
+
+
+def is_gguf(file: str) -> bool:
+    """Whether a file is GGUF's, by its name."""
+    return file.lower().endswith(".gguf")
 
 
 def is_projector(file: str) -> bool:
@@ -44,7 +49,7 @@ def projector_of(files: Sequence[str], model: str) -> str | None:
         The one of `files` in the model's folder or above it; of several, the one whose type suits best.
     """
     folder = PurePosixPath(model).parent
-    gguf = [file for file in files if file.lower().endswith(".gguf")]
+    gguf = list(filter(is_gguf, files))
     found = [file for file in gguf if is_projector(file)]
     # A folder for each type of a large model is below the one with the tower.
     near = [
