@@ -9,6 +9,7 @@
 #include "cuda/host/program.h"
 #include "cuda/host/words.h"
 #include "cuda/kernels/kv_layout.h"
+#include "cuda/kernels/tile_layout.h"
 
 namespace akunu::cuda {
 
@@ -192,6 +193,76 @@ std::optional<Command> norm_route(std::span<const DispatchCmd> c, std::span<cons
     return out;
 }
 
+bool is_same(const Binding& a, const Binding& b) {
+    return a && b && a.buffer.handle == b.buffer.handle && a.offset == b.offset;
+}
+// Whether one of these reads what is there before another one has written it anew.
+bool is_read(const Binding& of, std::span<const DispatchCmd> by) {
+    for (const DispatchCmd& c : by) {
+        bool written = false;
+        for (std::size_t i = 0; i < c.n_buffers; ++i) {
+            if (!is_same(c.buffers[i], of)) continue;
+            if (access_of(c, i) != Access::kWrite) return true;
+            written = true;
+        }
+        if (written) return false;
+    }
+    return false;
+}
+
+// The same as norm_route, and the products with gates and ups of the experts that are chosen.
+std::optional<Command> norm_experts(std::span<const DispatchCmd> c, std::span<const Command> commands) {
+    if (c.size() < 4 || c[3].op != Op::kExpertsGateUp) return {};
+    const auto route = norm_route(c, commands);
+    if (!route || covered_by(*route).behind != 1) return {};
+    const auto& from = reinterpret_cast<const NormRouteParams&>(route->params);
+    const u32 reader = commands[3].weights[0].reader;
+    Consumed gate_up(c[3]);
+    using G = ExpertsGateUpParams;
+    gate_up.patched(&G::rows, PatchSource::kRows);
+    gate_up.demand(&G::experts, from.route.experts);
+    gate_up.demand(&G::chosen, from.route.chosen);
+    gate_up.demand(&G::k, from.dim);
+    gate_up.demand(&G::formats, u32{kActF16});
+    gate_up.demand(&G::gated, 1u);
+    NormExpertsParams p{.gate_up = {.rows = 1,
+                                    .experts = from.route.experts,
+                                    .chosen = from.route.chosen,
+                                    .n = gate_up.take(&G::n),
+                                    .k = from.dim,
+                                    .activation = gate_up.take(&G::activation),
+                                    .formats = kActF16,
+                                    .has_bias = gate_up.take(&G::has_bias),
+                                    .limit = gate_up.take(&G::limit),
+                                    .sharpness = gate_up.take(&G::sharpness),
+                                    .up_offset = gate_up.take(&G::up_offset),
+                                    .gated = 1},
+                        .eps = from.eps,
+                        .formats = from.formats,
+                        .has_bias = from.has_bias,
+                        .route = from.route};
+    gate_up.demand_buffer(0, c[0].buffers[3]);
+    gate_up.weight(1);
+    gate_up.weight(2);
+    gate_up.demand_buffer(5, c[2].buffers[3]);
+    const std::array<Binding, 12> buffers = {
+        c[0].buffers[0],   c[0].buffers[1],   c[2].buffers[1],   gate_up.buffer(3), gate_up.buffer(4), c[2].buffers[3],
+        c[1].buffers[1],   gate_up.buffer(7), c[2].buffers[4],   c[2].buffers[2],   c[1].buffers[3],   c[0].buffers[3]};
+    if (!gate_up.whole() || p.gate_up.experts > kMostExperts) return {};
+    if (!in_tiles(reader, from.dim) || input_parts(reader) != 1) return {};
+    if (norm_experts_bytes(from.dim, from.route.experts, from.route.groups) > kOpBytes) return {};
+    // Norms in F32 and logits are nowhere but in the blocks.
+    if (is_read(c[0].buffers[2], c.subspan(4)) || is_read(c[1].buffers[2], c.subspan(4))) return {};
+    Command out = commands[3];
+    out.op = kOpNormExperts;
+    out.barrier = commands[0].barrier;
+    out.n_patches = 0;
+    std::memcpy(out.params, &p, sizeof p);
+    std::ranges::fill(out.buffers, 0);
+    set_buffers(out, buffers);
+    return out;
+}
+
 // A matmul of a row and the sum of what all GPUs have made: its blocks exchange their results as they have them.
 std::optional<Command> reduced_matmul(std::span<const DispatchCmd> c, const Command& command) {
     if (c.size() < 2 || c[0].op != Op::kMatmul || c[1].op != Op::kAllReduce) return {};
@@ -216,6 +287,25 @@ std::optional<Command> reduced_matmul(std::span<const DispatchCmd> c, const Comm
     return out;
 }
 
+// Gates and ups of a row have the last matrix of the same experts fetched to the cache, if it has a row for each of
+// their inputs.
+void set_fetched(std::span<Command> commands) {
+    constexpr std::size_t kMostBetween = 8;  // commands
+    for (std::size_t i = 0; i < commands.size(); ++i) {
+        Command& c = commands[i];
+        if (c.op != kOpExpertsGateUp && c.op != kOpNormExperts) continue;
+        const auto& p = reinterpret_cast<const ExpertsGateUpParams&>(c.params);
+        const auto behind = commands.subspan(i + 1, std::min(kMostBetween, commands.size() - i - 1));
+        const auto down = std::ranges::find_if(
+            behind, [&](const Command& d) { return d.op == kOpExpertsDown && d.buffers[4] == c.buffers[5]; });
+        if (down == behind.end()) continue;
+        const auto& of = reinterpret_cast<const ExpertsDownParams&>(down->params);
+        if (of.k != p.n || of.n != p.k || of.experts != p.experts || !in_tiles(down->weights[0].reader, of.k)) continue;
+        c.weights[kFetchedWeight] = down->weights[0];
+        c.params[kApartWord + kFetchedWeight] = down->params[kApartWord];
+    }
+}
+
 }  // namespace
 
 bool same_shape(const Command& a, const Command& b) {
@@ -232,11 +322,13 @@ std::vector<Command> fused(const DispatchTable& table, std::span<const Command> 
         const auto from = std::span(table.commands).subspan(i);
         const auto one =
             of_sequences ? decode_attention(from, commands.subspan(i), table.max_rows, blocks) : std::nullopt;
-        const auto route = table.max_rows == 1 ? norm_route(from, commands.subspan(i)) : std::nullopt;
+        const auto experts = table.max_rows == 1 ? norm_experts(from, commands.subspan(i)) : std::nullopt;
+        const auto route = table.max_rows == 1 && !experts ? norm_route(from, commands.subspan(i)) : std::nullopt;
         const auto sum = table.max_rows == 1 ? reduced_matmul(from, commands[i]) : std::nullopt;
-        out.push_back(one ? *one : route ? *route : sum ? *sum : commands[i]);
+        out.push_back(one ? *one : experts ? *experts : route ? *route : sum ? *sum : commands[i]);
         // Barriers among a router's commands were those of what comes behind them, too.
-        if (out.size() > 1 && out[out.size() - 2].op == kOpNormRoute) out.back().barrier = 1;
+        const u32 before_op = out.size() > 1 ? out[out.size() - 2].op : kNumOps;
+        if (before_op == kOpNormRoute || before_op == kOpNormExperts) out.back().barrier = 1;
         const auto [before, behind] = covered_by(out.back());
         i += before + behind;
     }
@@ -246,7 +338,10 @@ std::vector<Command> fused(const DispatchTable& table, std::span<const Command> 
         c.as_before = before && same_shape(c, *before);
         before = &c;
     }
-    if (table.max_rows == 1) set_words(out);
+    if (table.max_rows == 1) {
+        set_words(out);
+        set_fetched(out);
+    }
     return out;
 }
 

@@ -31,6 +31,7 @@ struct Covered {
 inline Covered covered_by(const Command& c) {
     if (c.op == kOpDecodeAttention) return {1, 1};
     if (c.op == kOpNormRoute) return {1, reinterpret_cast<const NormRouteParams&>(c.params).shared ? 3u : 1u};
+    if (c.op == kOpNormExperts) return {3, 0};
     return {0, c.reduces ? 1u : 0u};
 }
 // Whether the same rows of two decode attentions see the same keys, and have the same heads.

@@ -26,11 +26,15 @@ struct BufferAt {
 // attention's: where keys are split they are those of the merge.
 constexpr BufferAt kNormRouteBuffers[] = {{-1, 0}, {-1, 1}, {-1, 2}, {-1, 3}, {0, 2}, {0, 3},
                                           {1, 1},  {1, 2},  {1, 3},  {1, 4},  {3, 3}, {3, 4}};
+// The same, and of the gates and ups behind it, whose label it has.
+constexpr BufferAt kNormExpertsBuffers[] = {{-3, 0}, {-3, 1}, {-1, 1}, {0, 3},  {0, 4},  {-1, 3},
+                                            {-2, 1}, {0, 7},  {-1, 4}, {-1, 2}, {-2, 3}, {-3, 3}};
 constexpr BufferAt kDecodeAttentionBuffers[] = {{-1, 0}, {-1, 1}, {-1, 2}, {-1, 3}, {-1, 4}, {-1, 5},
                                                 {-1, 6}, {-1, 7}, {0, 2},  {1, 1},  {1, 2},  {0, 5}};
 constexpr BufferAt kSplitSinks = {1, 4};
 std::span<const BufferAt> joined_buffers(const Command& c) {
     if (c.op == kOpDecodeAttention) return kDecodeAttentionBuffers;
+    if (c.op == kOpNormExperts) return kNormExpertsBuffers;
     const std::span<const BufferAt> route = kNormRouteBuffers;
     if (c.op == kOpNormRoute) return covered_by(c).behind == 3 ? route : route.first(route.size() - 2);
     return {};
@@ -122,10 +126,14 @@ class Check {
 
     void check_fields(const Command& c) const {
         const DispatchCmd& from = table_.commands[c.label];
-        const bool attention = c.op == kOpDecodeAttention, route = c.op == kOpNormRoute, joined = attention || route;
+        const bool attention = c.op == kOpDecodeAttention, route = c.op == kOpNormRoute;
+        const bool experts = c.op == kOpNormExperts, joined = attention || route || experts;
         const auto code = op_code(from.op);
         const auto neighbour = [&](std::size_t label) { return table_.commands[label].op; };
         expect(attention ? from.op == Op::kAttentionSplit || from.op == Op::kAttention
+               : experts ? from.op == Op::kExpertsGateUp && neighbour(c.label - 3) == Op::kNorm &&
+                               neighbour(c.label - 2) == Op::kMatmul && neighbour(c.label - 1) == Op::kRoute &&
+                               table_.max_rows == 1
                : route   ? neighbour(c.label - 1) == Op::kNorm && from.op == Op::kMatmul &&
                                neighbour(c.label + 1) == Op::kRoute && table_.max_rows == 1 &&
                                (covered_by(c).behind == 1 ||
@@ -139,7 +147,7 @@ class Check {
                                            sum->op == Op::kAllReduce && !sum->params_as<AllReduceParams>().gather)),
                c, "a sum of several GPUs that is none");
         for (u32 i = 0; i < c.n_patches; ++i) {
-            const u32 bytes = attention ? sizeof(DecodeAttentionParams) : route ? 0 : from.param_bytes;
+            const u32 bytes = attention ? sizeof(DecodeAttentionParams) : route || experts ? 0 : from.param_bytes;
             expect(c.patch_field[i] < bytes / 4 && (c.patch_value[i] & kPatchSourceMask) <= kPatchKeys, c,
                    "a patch outside its parameters");
         }
@@ -166,7 +174,21 @@ class Check {
             }
         };
         check_weights(from);
+        if (from.op == Op::kExpertsGateUp && c.weights[kFetchedWeight].codes) check_fetched(c);
         if (route && covered_by(c).behind == 3) check_weights(table_.commands[c.label + 2]);
+    }
+
+    // What is fetched to the cache is some command's last matrix, with all of its experts and rows.
+    void check_fetched(const Command& c) const {
+        const auto& p = reinterpret_cast<const ExpertsGateUpParams&>(c.params);
+        const auto same = [&](const Command& d) {
+            const auto& of = reinterpret_cast<const ExpertsDownParams&>(d.params);
+            return d.op == kOpExpertsDown && d.weights[0].codes == c.weights[kFetchedWeight].codes &&
+                   d.weights[0].reader == c.weights[kFetchedWeight].reader &&
+                   d.params[kApartWord] == c.params[kApartWord + kFetchedWeight] && of.n == p.k && of.k == p.n &&
+                   of.experts == p.experts;
+        };
+        expect(table_.max_rows == 1 && std::ranges::any_of(commands_, same), c, "weights to fetch that are no others'");
     }
 
     // Attention takes what it found out for the one before it.

@@ -102,6 +102,7 @@ enum OpCode : u32 {
     kOpLoraB,
     kOpDecodeAttention,
     kOpNormRoute,
+    kOpNormExperts,
     kOpAllReduce,
     kNumOps,
 };
@@ -177,7 +178,9 @@ static_assert(sizeof(Command) % 16 == 0 && sizeof(Command) / 16 <= kThreads, "a 
 
 // Words of a command of experts behind its parameters: of each weight, how many times kExpertAlign bytes there are from
 // one expert's to the next.
-constexpr u32 kApartWord = 28, kExpertAlign = 256;
+constexpr u32 kApartWord = 29, kExpertAlign = 256;
+// Of gates and ups of a row: which weight is the last matrix of the same experts, if it is to be fetched to the cache.
+constexpr u32 kFetchedWeight = 2;
 static_assert(sizeof(ExpertsGateUpParams) <= kApartWord * 4 && sizeof(ExpertsDownParams) <= kApartWord * 4 &&
                   sizeof(HeadMatmulParams) <= kApartWord * 4,
               "parameters end before them");
@@ -205,6 +208,15 @@ struct NormRouteParams {
     RouteParams route;
 };
 static_assert(sizeof(NormRouteParams) <= sizeof(Command::params), "a command has room for it");
+// The same, without a shared expert, and kExpertsGateUp behind it as one command, of one row. Buffers: input, norm,
+// choice_bias, gate_bias, up_bias, ids, router, out_f16, weights, expert_scale, router_bias, norm_f16.
+struct NormExpertsParams {
+    ExpertsGateUpParams gate_up;
+    float eps;
+    u32 formats, has_bias;  // of the norm, the router's
+    RouteParams route;
+};
+static_assert(sizeof(NormExpertsParams) <= kApartWord * 4, "a command has room for it");
 // Inputs that a thread of the router loads at once, four by four.
 constexpr u32 kRouterInputs = 16 * kThreads;
 

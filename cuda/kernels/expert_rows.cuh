@@ -4,6 +4,7 @@
 #pragma once
 
 #include "expert_weights.cuh"
+#include "route.cuh"
 #include "row_tiles.cuh"
 
 namespace akunu::cuda {
@@ -43,36 +44,24 @@ AKUNU_DEVICE void add_steps(u32 steps, const TileInputs& in, At&& at, float (&su
     }
 }
 
-// act(gate)·up of the chosen experts: pairs of tiles are dealt to the blocks.
-template <u32 kReader>
-AKUNU_DEVICE_CALL void experts_gate_up_row(Block b) {
+// act(gate)·up of the chosen experts, of whose inputs the warps have staged the steps that they multiply: pairs of tiles
+// are dealt to the blocks. id_of(choice) is asked by whole warps; results are `scale` times what was multiplied.
+template <u32 kReader, typename Ids>
+AKUNU_DEVICE void multiply_chosen(Block b, const ExpertsGateUpParams& p, const TileMemory& m, float scale, Ids&& id_of) {
     using T = Fragments<kReader>;
     constexpr TileLayout kLayout = tile_layout(kReader);
     constexpr u32 kTogether = kTilesAtOnce / 2;
-    const auto& p = b.params<ExpertsGateUpParams>();
-    const u32* ids = b.buffer<u32>(5);
     const Output out{b.buffer<float>(6), b.buffer<u16>(7), p.formats};
-    const u32 thread = thread_id_anew(), lane = thread % 32, warp = thread / 32;
+    const u32 thread = thread_id_anew(), lane = thread % 32, warp = thread / 32, k = padded_inputs(p.k);
     const u32 tiles = (p.n + kTileRows - 1) / kTileRows, units = tiles * p.chosen;
-    const auto id_of = [&](u32 u) { return smaller(ids[u / tiles], p.experts - 1); };
-    const auto tile_of = [&](u32 weight, u32 u) {
-        return expert_tile_at<kReader>(b, weight, p.k, id_of(u), u % tiles);
-    };
-    if (b.first() >= units) return;
-    if (const u32 u = b.first() + thread / 2 * b.blocks(); thread < kTilesAtOnce && u < units) {
-        fetch_to_cache(tile_of(thread % 2, u), tile_bytes(kReader, p.k));
-    }
-    const u32 k = padded_inputs(p.k);
-    const TileMemory m = tile_memory(k, 1);
     const TileInputs in = tile_inputs<T>(k, m, lane);
-    stage_inputs<T, false, false>(b, {p.k, k}, k, m, thread);
-    sync_warp();  // a warp has staged the very steps that it multiplies
     u32 partials = m.partials;
     for (u32 begin = b.first(); begin < units; begin += kTogether * b.blocks()) {
         const u32 turns = smaller(kTogether, (units - begin + b.blocks() - 1) / b.blocks());
         for (u32 i = 0; i < turns; ++i) {
-            const u32 u = begin + i * b.blocks();
-            const u8 *gates = tile_of(0, u), *ups = tile_of(1, u);
+            const u32 u = begin + i * b.blocks(), id = id_of(u / tiles);
+            const u8* const gates = expert_tile_at<kReader>(b, 0, p.k, id, u % tiles);
+            const u8* const ups = expert_tile_at<kReader>(b, 1, p.k, id, u % tiles);
             float sums[2][2] = {};
             add_steps<T, 2, 2>(
                 k / kStepInputs, in,
@@ -87,13 +76,140 @@ AKUNU_DEVICE_CALL void experts_gate_up_row(Block b) {
         }
         sync_block();
         const u32 i = thread / kTileRows, u = begin + i * b.blocks(), n = u % tiles * kTileRows + thread % kTileRows;
+        const u32 id = id_of(smaller(u / tiles, p.chosen - 1));
         if (i < turns && n < p.n) {
-            const float gate = sum_of_warps(partials, 2 * i, thread % kTileRows);
-            const float up = sum_of_warps(partials, 2 * i + 1, thread % kTileRows);
-            out.store(u64(u / tiles) * p.n + n, gated(b, id_of(u), n, gate, up));
+            const float gate = sum_of_warps(partials, 2 * i, thread % kTileRows) * scale;
+            const float up = sum_of_warps(partials, 2 * i + 1, thread % kTileRows) * scale;
+            out.store(u64(u / tiles) * p.n + n, gated(b, id, n, gate, up));
         }
         partials = m.other_half(partials);
     }
+}
+// The tiles that the block begins with come to the second-level cache.
+template <u32 kReader, typename Ids>
+AKUNU_DEVICE void fetch_chosen(Block b, const ExpertsGateUpParams& p, Ids&& id_of) {
+    const u32 thread = thread_id_anew(), tiles = (p.n + kTileRows - 1) / kTileRows;
+    if (thread / 32 != 0) return;
+    const u32 u = b.first() + thread / 2 * b.blocks(), id = id_of(smaller(u / tiles, p.chosen - 1));
+    if (thread < kTilesAtOnce && u < tiles * p.chosen) {
+        fetch_to_cache(expert_tile_at<kReader>(b, thread % 2, p.k, id, u % tiles), tile_bytes(kReader, p.k));
+    }
+}
+// The last matrix of the chosen experts comes to the second-level cache, if the command says which it is: it is what the
+// next command begins with, and these experts are known now.
+template <typename Ids>
+AKUNU_DEVICE void fetch_last_matrix(Block b, const ExpertsGateUpParams& p, Ids&& id_of) {
+    const WeightPlanes& w = b.command().weights[kFetchedWeight];
+    if (w.codes == 0 || warp_id() != kWarps - 1) return;
+    const u32 tiles = (p.k + kTileRows - 1) / kTileRows, bytes = u32(tile_bytes(w.reader, p.n));
+    for (u32 first = b.first(); first < tiles * p.chosen; first += 32 * b.blocks()) {
+        const u32 u = first + lane_id() * b.blocks(), id = id_of(smaller(u / tiles, p.chosen - 1));
+        if (u >= tiles * p.chosen) continue;
+        fetch_to_cache(expert_of(b, kFetchedWeight, p.n, id).codes + u64(u % tiles) * bytes, bytes);
+    }
+}
+
+template <u32 kReader>
+AKUNU_DEVICE_CALL void experts_gate_up_row(Block b) {
+    using T = Fragments<kReader>;
+    const auto& p = b.params<ExpertsGateUpParams>();
+    const u32* ids = b.buffer<u32>(5);
+    const auto id_of = [&](u32 choice) { return smaller(ids[choice], p.experts - 1); };
+    if (b.first() >= (p.n + kTileRows - 1) / kTileRows * p.chosen) return;
+    fetch_chosen<kReader>(b, p, id_of);
+    const u32 k = padded_inputs(p.k);
+    const TileMemory m = tile_memory(k, 1);
+    stage_inputs<T, false, false>(b, {p.k, k}, k, m, thread_id_anew());
+    sync_warp();  // a warp has staged the very steps that it multiplies
+    multiply_chosen<kReader>(b, p, m, 1.0f, id_of);
+    fetch_last_matrix(b, p, id_of);
+}
+
+// Of norm_experts, behind the sums of tiles: the warps' sums of router rows, [RouterRows::kAtOnce][kWarps], and then for
+// each warp where it has all logits and chooses.
+AKUNU_DEVICE u32 router_memory(const TileMemory& m) { return m.partials + 2 * kPartialsBytes; }
+AKUNU_DEVICE RouteScratch scratch_of(const TileMemory& m, u32 experts, u32 groups, u32 warp) {
+    const u32 first = router_memory(m) + RouterRows::kAtOnce * kWarps * 4;
+    float* const gates = &shared_at<float>(first + warp * choice_bytes(experts, groups));
+    return {gates, gates + experts, gates + 2 * experts};
+}
+
+// A row's norm, its router, the choice, and gates and ups of those that are chosen. A block has the logits of some
+// experts, which it leaves as words; each warp takes the words of all, and chooses: so none waits for a choice that
+// another has made, and nothing but words is waited for behind the norm.
+template <u32 kReader>
+AKUNU_DEVICE_CALL void norm_experts(Block b) {
+    using T = Fragments<kReader>;
+    const auto& p = b.params<NormExpertsParams>();
+    const u32 experts = p.gate_up.experts, dim = p.gate_up.k, k = padded_inputs(dim);
+    const u32 thread = thread_id_anew(), lane = thread % 32, warp = thread / 32;
+    const TileMemory m = tile_memory(k, 1);
+    const u32 number = block_state().walk[b.slot].number;
+    u64* const words = in_global(block_state().launch.words + number % kWordBuffers * kMostWords);
+    const float *x = b.buffer<float>(0), *norm = b.buffer<float>(1), *bias = b.buffer<float>(10);
+    const auto router_row = [&](u32 n) { return n < experts ? b.buffer<float>(6) + u64(n) * dim : nullptr; };
+    RouterRows rows{{router_row(b.first()), router_row(b.first() + b.blocks())}, {0.0f, 0.0f}};
+    stage_inputs<T, true, true, false>(b, {dim, k}, k, m, thread, rows);
+    const auto logit = [&](u32 n, float sum) {
+        leave_word(words + n, float_to_bits(p.has_bias ? sum + bias[n] : sum), number);
+    };
+    AKUNU_UNROLL
+    for (u32 r = 0; r < RouterRows::kAtOnce; ++r) {
+        const float sum = reduce_warp(rows.sums[r], Add());
+        if (lane == 0) shared_at<float>(router_memory(m) + (r * kWarps + warp) * 4) = sum;
+    }
+    sync_block();
+    const float scale = staged_norm(m, 1.0f / float(dim), p.eps);
+    if (const u32 n = b.first() + thread * b.blocks(); thread < RouterRows::kAtOnce && n < experts) {
+        float sum = 0.0f;
+        for (u32 w = 0; w < kWarps; ++w) sum += shared_at<float>(router_memory(m) + (thread * kWarps + w) * 4);
+        logit(n, sum * scale);
+    }
+    for (u32 n = b.first() + RouterRows::kAtOnce * b.blocks(); n < experts; n += b.blocks()) {
+        float sum = 0.0f;
+        for (u32 i = thread * 4; i < dim; i += kThreads * 4) {
+            const auto four = [&](const float* from) { return *reinterpret_cast<const float4*>(from + i); };
+            const float4 v = four(x), w = four(norm);
+            sum += dot(four(router_row(n)), {v.x * w.x, v.y * w.y, v.z * w.z, v.w * w.w});
+        }
+        sum = reduce_block(b, sum, Add());
+        if (thread == 0) logit(n, sum * scale);
+    }
+    // For a feed-forward beside the experts.
+    const Output normed{nullptr, b.buffer<u16>(11), p.formats & kActF16};
+    for (u32 i = (b.first() + thread * b.blocks()) * 4; i < dim; i += kThreads * b.blocks() * 4) {
+        const float4 v = *reinterpret_cast<const float4*>(x + i), w = *reinterpret_cast<const float4*>(norm + i);
+        normed.store4(i, {v.x * w.x * scale, v.y * w.y * scale, v.z * w.z * scale, v.w * w.w * scale});
+    }
+    const RouteScratch at = scratch_of(m, experts, p.route.groups, warp);
+    constexpr u32 kPairs = 2;  // of words that a lane asks for at once
+    for (u32 base = 0; base < experts; base += 64 * kPairs) {
+        u64 w[kPairs][2];
+        const auto place = [&](u32 j) { return smaller(base + (j * 32 + lane) * 2, (experts - 1) / 2 * 2); };
+        wait_for_words([&] {
+            bool all = true;
+            AKUNU_UNROLL
+            for (u32 j = 0; j < kPairs; ++j) {
+                load_words(words + place(j), w[j]);
+                all &= number_of(w[j][0]) == number && (place(j) + 1 == experts || number_of(w[j][1]) == number);
+            }
+            return all;
+        });
+        AKUNU_UNROLL
+        for (u32 j = 0; j < kPairs; ++j) {
+            at.gates[place(j)] = bits_to_float(value_of(w[j][0]));
+            if (place(j) + 1 < experts) at.gates[place(j) + 1] = bits_to_float(value_of(w[j][1]));
+        }
+    }
+    const Chosen mine = choose(p.route, at, b.buffer<float>(2), b.buffer<float>(9));
+    if (b.first() == 0 && warp == 0 && lane < p.gate_up.chosen) {
+        b.buffer<u32>(5)[lane] = mine.id;
+        b.buffer<float>(8)[lane] = mine.weight;
+    }
+    const auto id_of = [&](u32 choice) { return shuffle(mine.id, choice); };
+    fetch_chosen<kReader>(b, p.gate_up, id_of);
+    multiply_chosen<kReader>(b, p.gate_up, m, scale, id_of);
+    fetch_last_matrix(b, p.gate_up, id_of);
 }
 
 // The chosen experts' results, added up: one behind the other their inputs are one row, whose steps have the experts'

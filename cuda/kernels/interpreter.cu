@@ -58,7 +58,7 @@ constexpr u32 kGateUpReaders = 0 AKUNU_GATE_UP_READERS, kDownReaders = 0 AKUNU_D
 // Whether some command of experts has weights of this type.
 template <u32 kOp, u32 kReader>
 constexpr bool kUsesExperts =
-    kUses<kOp> && ((kOp == kOpExpertsGateUp ? kGateUpReaders : kDownReaders) >> kReader & 1) != 0;
+    kUses<kOp> && ((kOp == kOpExpertsDown ? kDownReaders : kGateUpReaders) >> kReader & 1) != 0;
 
 template <u32 kReader>
 AKUNU_DEVICE void run_weights(Block b) {
@@ -75,6 +75,9 @@ AKUNU_DEVICE void run_weights(Block b) {
             return;
         case kOpExpertsGateUp:
             if constexpr (kUsesExperts<kOpExpertsGateUp, kReader>) experts_gate_up<kReader>(b);
+            return;
+        case kOpNormExperts:
+            if constexpr (kUsesExperts<kOpNormExperts, kReader> && has_expert_rows(kReader)) norm_experts<kReader>(b);
             return;
         case kOpExpertsDown:
             if constexpr (kUsesExperts<kOpExpertsDown, kReader>) experts_down<kReader>(b);
@@ -157,7 +160,7 @@ AKUNU_DEVICE void run_attention(Block b) {
 
 AKUNU_DEVICE void run_other(Block b) {
     const u32 op = same_in_warp(b.command().op);
-    if (op != kOpNorm && op != kOpNormRoute && op != kOpHeadMatmul) b.wait();
+    if (op != kOpNorm && op != kOpNormRoute && op != kOpNormExperts && op != kOpHeadMatmul) b.wait();
     switch (op) {
 #define OP(name, function)                      \
     case name:                                  \

@@ -54,6 +54,12 @@ AKUNU_DEVICE T shuffle_xor(T v, unsigned mask) {
     return __shfl_xor_sync(0xFFFFFFFFu, v, mask);
 }
 
+// What the lane `from` has.
+template <typename T>
+AKUNU_DEVICE T shuffle(T v, unsigned from) {
+    return __shfl_sync(0xFFFFFFFFu, v, from);
+}
+
 AKUNU_DEVICE unsigned largest_of_warp(unsigned v) { return __reduce_max_sync(0xFFFFFFFFu, v); }
 
 // Of all lanes, which come together. The compiler knows that the answer is theirs: a branch on it parts none.

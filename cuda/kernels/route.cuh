@@ -46,30 +46,25 @@ AKUNU_DEVICE float gate_of(u32 gating, float x) {
     return sqrtf(fmaxf(x, 0.0f) + log1pf(expf(-fabsf(x))));
 }
 
-// Buffers of a router: the logits of a row, what is added to its choices, the experts' own factors, and its results.
-struct RouteBuffers {
-    const float *logits, *choice_bias, *own;
-    u32* ids;
-    float* weights;
+// Where a warp chooses: a row's gates, which begin as its logits, what ranks them, and sums of groups.
+struct RouteScratch {
+    float *gates, *scores, *sums;
 };
-// A warp takes a row, whose gates and scores are in its part of shared memory.
-AKUNU_DEVICE void route_row(Block b, const RouteParams& p, const RouteBuffers& at) {
-    static_assert(kWarps * kRouteFloats * sizeof(float) <= kOpBytes, "the ring begins behind it");
-    float* gates = reinterpret_cast<float*>(b.shared()) + warp_id() * kRouteFloats;
-    // Clusters' scores are their gates.
-    float* scores = p.has_choice_bias || p.groups != 0 ? gates + kMostExperts : gates;
-    float* sums = gates + kMostClusters;  // of groups
+// What a lane has of a row's choices, of which there are no more than lanes.
+struct Chosen {
+    u32 id;
+    float weight;
+};
+// By a warp, which has written the logits. `choice_bias` is added to what ranks experts, `own` are their own factors.
+AKUNU_DEVICE_CALL Chosen choose(const RouteParams& p, const RouteScratch& at, const float* choice_bias, const float* own) {
+    float* const gates = at.gates;
+    float* const scores = p.has_choice_bias || p.groups != 0 ? at.scores : gates;
     const float none = bits_to_float(0xFF800000u);
     const u32 lane = lane_id();
     sync_warp();
     float top = none, sum = 0.0f;
-    each_of_warp(
-        p.experts, [&](u32 i) { return load_fresh(at.logits + i); },
-        [&](u32 i, float x) {
-            gates[i] = x;
-            top = fmaxf(top, x);
-        });
     if (p.gating == kGateSoftmax) {
+        for (u32 i = lane; i < p.experts; i += 32) top = fmaxf(top, gates[i]);
         top = reduce_warp(top, Larger());
         for (u32 i = lane; i < p.experts; i += 32) {
             gates[i] = expf(gates[i] - top);
@@ -82,7 +77,7 @@ AKUNU_DEVICE void route_row(Block b, const RouteParams& p, const RouteBuffers& a
     }
     if (p.has_choice_bias) {
         each_of_warp(
-            p.experts, [&](u32 i) { return at.choice_bias[i]; }, [&](u32 i, float x) { scores[i] = gates[i] + x; });
+            p.experts, [&](u32 i) { return choice_bias[i]; }, [&](u32 i, float x) { scores[i] = gates[i] + x; });
     } else if (scores != gates) {
         for (u32 i = lane; i < p.experts; i += 32) scores[i] = gates[i];
     }
@@ -104,14 +99,14 @@ AKUNU_DEVICE void route_row(Block b, const RouteParams& p, const RouteBuffers& a
             }
             return all;
         };
-        for (u32 g = lane; g < p.groups; g += 32) sums[g] = group_sum(g);
+        for (u32 g = lane; g < p.groups; g += 32) at.sums[g] = group_sum(g);
         sync_warp();
         u64 last = ~u64(0);  // the rank of the last group that is used
         for (u32 n = 0; n < p.groups_used; ++n) {
-            last = best_score(p.groups, last, [&](u32 g) { return rank_of(finite(sums[g]), g); });
+            last = best_score(p.groups, last, [&](u32 g) { return rank_of(finite(at.sums[g]), g); });
         }
         for (u32 g = lane; g < p.groups; g += 32) {
-            if (rank_of(finite(sums[g]), g) >= last) continue;
+            if (rank_of(finite(at.sums[g]), g) >= last) continue;
             for (u32 i = 0; i < size; ++i) scores[g * size + i] = none;
         }
         sync_warp();
@@ -141,9 +136,27 @@ AKUNU_DEVICE void route_row(Block b, const RouteParams& p, const RouteBuffers& a
     }
     float factor = p.scale;
     if (p.renormalise) factor /= fmaxf(reduce_warp(weight, Add()) + p.sum_eps, p.sum_min);
-    if (!mine) return;
-    at.ids[lane] = id;
-    at.weights[lane] = weight * (p.has_expert_scale ? factor * at.own[id] : factor);
+    if (mine && p.has_expert_scale) factor *= own[id];
+    return {id, weight * factor};
+}
+
+// Buffers of a router: the logits of a row, what is added to its choices, the experts' own factors, and its results.
+struct RouteBuffers {
+    const float *logits, *choice_bias, *own;
+    u32* ids;
+    float* weights;
+};
+// A warp takes a row, whose gates and scores are in its part of shared memory.
+AKUNU_DEVICE void route_row(Block b, const RouteParams& p, const RouteBuffers& at) {
+    static_assert(kWarps * kRouteFloats * sizeof(float) <= kOpBytes, "the ring begins behind it");
+    float* gates = reinterpret_cast<float*>(b.shared()) + warp_id() * kRouteFloats;
+    sync_warp();
+    each_of_warp(
+        p.experts, [&](u32 i) { return load_fresh(at.logits + i); }, [&](u32 i, float x) { gates[i] = x; });
+    const Chosen c = choose(p, {gates, gates + kMostExperts, gates + kMostClusters}, at.choice_bias, at.own);
+    if (lane_id() >= p.chosen) return;
+    at.ids[lane_id()] = c.id;
+    at.weights[lane_id()] = c.weight;
 }
 
 AKUNU_DEVICE_CALL void route(Block b) {

@@ -54,11 +54,42 @@ struct InputSource {
     const u16* halves;
 };
 
+AKUNU_DEVICE float dot(const float4& a, const float4& b) { return (a.x * b.x + a.y * b.y) + (a.z * b.z + a.w * b.w); }
+
+// Rows of a router's F32 weights whose products with a row's normed inputs are computed while these are staged, but for
+// the norm's factor: null where there is none.
+struct RouterRows {
+    static constexpr u32 kAtOnce = 2;
+    const float* at[kAtOnce];
+    float sums[kAtOnce];  // of a thread
+};
+struct NoRouterRows {
+    static constexpr u32 kAtOnce = 0;
+};
+
 // Four inputs of a row. What is asked for is no branch's: else one load would wait for another.
-template <bool kNormed>
+template <bool kNormed, typename Router = NoRouterRows>
 struct RowInputs {
     float4 x, weight;
     uint2 halves;
+    float4 router[larger(Router::kAtOnce, 1)];
+
+    AKUNU_DEVICE void load_router(const Router& rows, u32 i, bool there) {
+        if constexpr (Router::kAtOnce != 0) {
+            AKUNU_UNROLL
+            for (u32 r = 0; r < Router::kAtOnce; ++r) {
+                const bool has = there && rows.at[r] != nullptr;
+                router[r] = has ? *reinterpret_cast<const float4*>(rows.at[r] + i) : float4{0.0f, 0.0f, 0.0f, 0.0f};
+            }
+        }
+    }
+    AKUNU_DEVICE void add_logits(Router& rows) const {
+        if constexpr (Router::kAtOnce != 0) {
+            const float4 v{x.x * weight.x, x.y * weight.y, x.z * weight.z, x.w * weight.w};
+            AKUNU_UNROLL
+            for (u32 r = 0; r < Router::kAtOnce; ++r) rows.sums[r] += dot(router[r], v);
+        }
+    }
 
     // The weights of the norm, which no command writes.
     AKUNU_DEVICE void load_weight(const InputSource& from, u32 i, bool there) {
@@ -163,8 +194,9 @@ struct RowLength {
 
 // Waits for the row, if it has not been waited for, and splits it into parts, as kind T reads them. Where kRows, `k` is
 // that of several rows one behind the other, each with its zeros.
-template <typename T, bool kNormed, bool kWaits = true, bool kRows = false>
-AKUNU_DEVICE void stage_inputs(Block b, const RowLength& row, u32 k, const TileMemory& m, u32 thread) {
+template <typename T, bool kNormed, bool kWaits, bool kRows, typename Router>
+AKUNU_DEVICE void stage_inputs(Block b, const RowLength& row, u32 k, const TileMemory& m, u32 thread, Router& router) {
+    using Inputs = RowInputs<kNormed, Router>;
     constexpr u32 kEach = 4, kApart = kThreads * kEach;
     const InputSource from{b.buffer<float>(0), b.buffer<float>(1), b.buffer<u16>(0)};
     const u32 lane = thread % 32;
@@ -172,7 +204,7 @@ AKUNU_DEVICE void stage_inputs(Block b, const RowLength& row, u32 k, const TileM
     // Some at once without a branch between them, for whole warps: k is a multiple of kStepInputs.
     const auto stage = [&](u32 base, const auto&... rows) {
         constexpr u32 kNow = sizeof...(rows);
-        const RowInputs<kNormed>* const inputs[] = {&rows...};
+        const Inputs* const inputs[] = {&rows...};
         float x[kNow][4];
         u32 top[kNow];
         AKUNU_UNROLL
@@ -193,11 +225,13 @@ AKUNU_DEVICE void stage_inputs(Block b, const RowLength& row, u32 k, const TileM
             if (lane == 0 && i < k) shared_at<float>(m.factors + i / kStepInputs * 4) = factor;
         }
     };
-    if (const u64* words = b.taken(); any_of_warp(words != nullptr)) {
+    constexpr bool kWords = kWaits && Router::kAtOnce == 0;
+    const u64* words = kWords ? b.taken() : nullptr;
+    if (kWords && any_of_warp(words != nullptr)) {
         constexpr u32 kAtOnce = kNormed ? 2 : 4;
         const u32 number = b.taken_number();
         for (u32 base = thread * kEach; base < k; base += kApart * kAtOnce) {
-            RowInputs<kNormed> inputs[kAtOnce];
+            Inputs inputs[kAtOnce];
             AKUNU_UNROLL
             for (u32 j = 0; j < kAtOnce; ++j) {
                 inputs[j].load_weight(from, base + j * kApart, base + j * kApart < row.inputs);
@@ -223,30 +257,41 @@ AKUNU_DEVICE void stage_inputs(Block b, const RowLength& row, u32 k, const TileM
             }
         }
     } else {
-        constexpr u32 kAtOnce = kNormed ? 4 : 8;
-        RowInputs<kNormed> inputs[kAtOnce];
-        const auto load_weights = [&](u32 base) {
+        // What comes next is asked for before what is there is staged.
+        constexpr u32 kAtOnce = 2;
+        Inputs inputs[kAtOnce], next[kAtOnce];
+        const auto load_weights = [&](Inputs(&to)[kAtOnce], u32 base) {
             AKUNU_UNROLL
             for (u32 j = 0; j < kAtOnce; ++j) {
-                inputs[j].load_weight(from, base + j * kApart, base + j * kApart < row.inputs);
+                to[j].load_weight(from, base + j * kApart, base + j * kApart < row.inputs);
+                to[j].load_router(router, base + j * kApart, base + j * kApart < row.inputs);
             }
         };
-        load_weights(thread * kEach);
-        if constexpr (kWaits) b.wait();
-        for (u32 base = thread * kEach; base < k; base += kApart * kAtOnce) {
+        // Which of several rows a step is of: a division is one of these products. Steps are fewer than 2^10.
+        const u32 share = kRows ? (1u << 20) / (row.padded / kStepInputs) + 1 : 0;
+        const auto load = [&](Inputs(&to)[kAtOnce], u32 base) {
             AKUNU_UNROLL
             for (u32 j = 0; j < kAtOnce; ++j) {
-                const u32 at = base + j * kApart, i = kRows ? at / row.padded * row.inputs + at % row.padded : at;
-                inputs[j].load(from, i, kRows ? at < k && at % row.padded < row.inputs : at < row.inputs);
+                const u32 at = base + j * kApart, which = (at / kStepInputs * share) >> 20;
+                const u32 in_row = at - which * row.padded;
+                to[j].load(from, which * row.inputs + in_row, (!kRows || at < k) && in_row < row.inputs);
             }
+        };
+        load_weights(inputs, thread * kEach);
+        if constexpr (kWaits) b.wait();
+        load(inputs, thread * kEach);
+        AKUNU_NO_UNROLL
+        for (u32 base = thread * kEach; base < k; base += kApart * kAtOnce) {
+            load_weights(next, base + kApart * kAtOnce);
+            load(next, base + kApart * kAtOnce);
             AKUNU_UNROLL
-            for (u32 j = 0; j < kAtOnce; ++j) squares += inputs[j].squares();
-            AKUNU_UNROLL
-            for (u32 j = 0; j < kAtOnce; j += 2) {
-                if (base + j * kApart >= k) break;
-                stage(base + j * kApart, inputs[j], inputs[j + 1]);
+            for (u32 j = 0; j < kAtOnce; ++j) {
+                squares += inputs[j].squares();
+                inputs[j].add_logits(router);
             }
-            load_weights(base + kApart * kAtOnce);
+            stage(base, inputs[0], inputs[1]);
+            AKUNU_UNROLL
+            for (u32 j = 0; j < kAtOnce; ++j) inputs[j] = next[j];
         }
     }
     if constexpr (kNormed) {
@@ -255,16 +300,24 @@ AKUNU_DEVICE void stage_inputs(Block b, const RowLength& row, u32 k, const TileM
     }
 }
 
-// 1 / sqrt(mean of squares + eps) of what was staged, or 1.
-AKUNU_DEVICE float tile_norm(const TileJob& job, const TileMemory& m) {
-    if (!job.normed) return 1.0f;
+template <typename T, bool kNormed, bool kWaits = true, bool kRows = false>
+AKUNU_DEVICE void stage_inputs(Block b, const RowLength& row, u32 k, const TileMemory& m, u32 thread) {
+    NoRouterRows none;
+    stage_inputs<T, kNormed, kWaits, kRows>(b, row, k, m, thread, none);
+}
+
+// 1 / sqrt(mean of squares + eps) of what was staged.
+AKUNU_DEVICE float staged_norm(const TileMemory& m, float of_input, float eps) {
     float sum = 0.0f;
     AKUNU_UNROLL
     for (u32 i = 0; i < kWarps; i += 4) {
         const float4 s = shared_at<float4>(m.squares + i * 4);
         sum += (s.x + s.y) + (s.z + s.w);
     }
-    return inverse_root(sum * job.of_input + job.eps);
+    return inverse_root(sum * of_input + eps);
+}
+AKUNU_DEVICE float tile_norm(const TileJob& job, const TileMemory& m) {
+    return job.normed ? staged_norm(m, job.of_input, job.eps) : 1.0f;
 }
 
 AKUNU_DEVICE float soft_capped(float v, float cap) { return cap > 0.0f ? soft_cap(v, cap) : v; }

@@ -75,6 +75,16 @@ constexpr u64 units_of(u32 reader, u64 cols) {
     return (cols + inputs - 1) / inputs;
 }
 constexpr u32 padded_inputs(u64 cols) { return u32((cols + kStepInputs - 1) / kStepInputs) * kStepInputs; }
+
+// What a warp needs to choose a row's experts in: gates, scores, and sums of groups.
+constexpr u32 choice_bytes(u32 experts, u32 groups) { return (2 * experts + groups) * 4; }
+// The memory of a command that stages a row's codes, multiplies tiles of the experts that it chooses, and has router
+// rows' sums (row_tiles.cuh, expert_rows.cuh).
+constexpr u64 norm_experts_bytes(u64 cols, u32 experts, u32 groups) {
+    const u64 k = padded_inputs(cols), partials = u64{2} * kThreads * kWarps * 4;
+    return k * 2 + k / 4 + (k / kStepInputs + 3) / 4 * 16 + kWarps * 4 + partials + u64{2} * kWarps * 4 +
+           u64{kWarps} * choice_bytes(experts, groups);
+}
 // Where the unit of a row begins that has its input `col`.
 constexpr u64 unit_at(u32 reader, u64 cols, u64 row, u64 col) {
     const TileLayout l = tile_layout(reader);

@@ -98,14 +98,18 @@ AKUNU_DEVICE float load_fresh(const float* p) { return *p; }
 AKUNU_DEVICE float2 load_fresh(const float2* p) { return *p; }
 
 template <typename T>
-AKUNU_DEVICE T shuffle_xor(T v, unsigned mask) {
+AKUNU_DEVICE T shuffle(T v, unsigned from) {
     unsigned char* places = emulator::exchange();
     std::memcpy(places + lane_id() * 32, &v, sizeof v);
     emulator::sync_warp();
     T other;
-    std::memcpy(&other, places + (lane_id() ^ mask) * 32, sizeof other);
+    std::memcpy(&other, places + from % 32 * 32, sizeof other);
     emulator::sync_warp();
     return other;
+}
+template <typename T>
+AKUNU_DEVICE T shuffle_xor(T v, unsigned mask) {
+    return shuffle(v, lane_id() ^ mask);
 }
 
 // Calls f(value) with each lane's value.
