@@ -287,25 +287,6 @@ std::optional<Command> reduced_matmul(std::span<const DispatchCmd> c, const Comm
     return out;
 }
 
-// Gates and ups of a row have the last matrix of the same experts fetched to the cache, if it has a row for each of
-// their inputs.
-void set_fetched(std::span<Command> commands) {
-    constexpr std::size_t kMostBetween = 8;  // commands
-    for (std::size_t i = 0; i < commands.size(); ++i) {
-        Command& c = commands[i];
-        if (c.op != kOpExpertsGateUp && c.op != kOpNormExperts) continue;
-        const auto& p = reinterpret_cast<const ExpertsGateUpParams&>(c.params);
-        const auto behind = commands.subspan(i + 1, std::min(kMostBetween, commands.size() - i - 1));
-        const auto down = std::ranges::find_if(
-            behind, [&](const Command& d) { return d.op == kOpExpertsDown && d.buffers[4] == c.buffers[5]; });
-        if (down == behind.end()) continue;
-        const auto& of = reinterpret_cast<const ExpertsDownParams&>(down->params);
-        if (of.k != p.n || of.n != p.k || of.experts != p.experts || !in_tiles(down->weights[0].reader, of.k)) continue;
-        c.weights[kFetchedWeight] = down->weights[0];
-        c.params[kApartWord + kFetchedWeight] = down->params[kApartWord];
-    }
-}
-
 }  // namespace
 
 bool same_shape(const Command& a, const Command& b) {
@@ -338,10 +319,7 @@ std::vector<Command> fused(const DispatchTable& table, std::span<const Command> 
         c.as_before = before && same_shape(c, *before);
         before = &c;
     }
-    if (table.max_rows == 1) {
-        set_words(out);
-        set_fetched(out);
-    }
+    if (table.max_rows == 1) set_words(out);
     return out;
 }
 

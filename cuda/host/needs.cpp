@@ -55,9 +55,7 @@ Needs needs_of(std::span<const Command> commands) {
         for (const WeightPlanes& w : c.weights) {
             if (!w.codes) continue;
             n.readers.insert(w.reader);
-            const bool fetched = &w == &c.weights[kFetchedWeight];  // and not multiplied
-            const bool gate_up = c.op == kOpExpertsGateUp || c.op == kOpNormExperts;
-            if (gate_up && !fetched) n.gate_up_readers.insert(w.reader);
+            if (c.op == kOpExpertsGateUp || c.op == kOpNormExperts) n.gate_up_readers.insert(w.reader);
             if (c.op == kOpExpertsDown) n.down_readers.insert(w.reader);
         }
         if (!uses_kv_type(c.op)) continue;

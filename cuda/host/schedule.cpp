@@ -174,21 +174,7 @@ class Check {
             }
         };
         check_weights(from);
-        if (from.op == Op::kExpertsGateUp && c.weights[kFetchedWeight].codes) check_fetched(c);
         if (route && covered_by(c).behind == 3) check_weights(table_.commands[c.label + 2]);
-    }
-
-    // What is fetched to the cache is some command's last matrix, with all of its experts and rows.
-    void check_fetched(const Command& c) const {
-        const auto& p = reinterpret_cast<const ExpertsGateUpParams&>(c.params);
-        const auto same = [&](const Command& d) {
-            const auto& of = reinterpret_cast<const ExpertsDownParams&>(d.params);
-            return d.op == kOpExpertsDown && d.weights[0].codes == c.weights[kFetchedWeight].codes &&
-                   d.weights[0].reader == c.weights[kFetchedWeight].reader &&
-                   d.params[kApartWord] == c.params[kApartWord + kFetchedWeight] && of.n == p.k && of.k == p.n &&
-                   of.experts == p.experts;
-        };
-        expect(table_.max_rows == 1 && std::ranges::any_of(commands_, same), c, "weights to fetch that are no others'");
     }
 
     // Attention takes what it found out for the one before it.

@@ -179,8 +179,6 @@ static_assert(sizeof(Command) % 16 == 0 && sizeof(Command) / 16 <= kThreads, "a 
 // Words of a command of experts behind its parameters: of each weight, how many times kExpertAlign bytes there are from
 // one expert's to the next.
 constexpr u32 kApartWord = 29, kExpertAlign = 256;
-// Of gates and ups of a row: which weight is the last matrix of the same experts, if it is to be fetched to the cache.
-constexpr u32 kFetchedWeight = 2;
 static_assert(sizeof(ExpertsGateUpParams) <= kApartWord * 4 && sizeof(ExpertsDownParams) <= kApartWord * 4 &&
                   sizeof(HeadMatmulParams) <= kApartWord * 4,
               "parameters end before them");

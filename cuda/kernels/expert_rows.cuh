@@ -95,20 +95,6 @@ AKUNU_DEVICE void fetch_chosen(Block b, const ExpertsGateUpParams& p, Ids&& id_o
         fetch_to_cache(expert_tile_at<kReader>(b, thread % 2, p.k, id, u % tiles), tile_bytes(kReader, p.k));
     }
 }
-// The last matrix of the chosen experts comes to the second-level cache, if the command says which it is: it is what the
-// next command begins with, and these experts are known now.
-template <typename Ids>
-AKUNU_DEVICE void fetch_last_matrix(Block b, const ExpertsGateUpParams& p, Ids&& id_of) {
-    const WeightPlanes& w = b.command().weights[kFetchedWeight];
-    if (w.codes == 0 || warp_id() != kWarps - 1) return;
-    const u32 tiles = (p.k + kTileRows - 1) / kTileRows, bytes = u32(tile_bytes(w.reader, p.n));
-    for (u32 first = b.first(); first < tiles * p.chosen; first += 32 * b.blocks()) {
-        const u32 u = first + lane_id() * b.blocks(), id = id_of(smaller(u / tiles, p.chosen - 1));
-        if (u >= tiles * p.chosen) continue;
-        fetch_to_cache(expert_of(b, kFetchedWeight, p.n, id).codes + u64(u % tiles) * bytes, bytes);
-    }
-}
-
 template <u32 kReader>
 AKUNU_DEVICE_CALL void experts_gate_up_row(Block b) {
     using T = Fragments<kReader>;
@@ -122,7 +108,6 @@ AKUNU_DEVICE_CALL void experts_gate_up_row(Block b) {
     stage_inputs<T, false, false>(b, {p.k, k}, k, m, thread_id_anew());
     sync_warp();  // a warp has staged the very steps that it multiplies
     multiply_chosen<kReader>(b, p, m, 1.0f, id_of);
-    fetch_last_matrix(b, p, id_of);
 }
 
 // Of norm_experts, behind the sums of tiles: the warps' sums of router rows, [RouterRows::kAtOnce][kWarps], and then for
@@ -209,7 +194,6 @@ AKUNU_DEVICE_CALL void norm_experts(Block b) {
     const auto id_of = [&](u32 choice) { return shuffle(mine.id, choice); };
     fetch_chosen<kReader>(b, p.gate_up, id_of);
     multiply_chosen<kReader>(b, p.gate_up, m, scale, id_of);
-    fetch_last_matrix(b, p.gate_up, id_of);
 }
 
 // The chosen experts' results, added up: one behind the other their inputs are one row, whose steps have the experts'

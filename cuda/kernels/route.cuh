@@ -55,85 +55,98 @@ struct Chosen {
     u32 id;
     float weight;
 };
+// Scores of groups, of which a lane takes one after the other: those of groups that are not used become the least.
+AKUNU_DEVICE_CALL void leave_groups(const RouteParams& p, float* scores, float* sums) {
+    const u32 lane = lane_id(), size = p.experts / p.groups;
+    // The sum of a group's best scores, best first.
+    const auto group_sum = [&](u32 g) {
+        float all = 0.0f;
+        u64 limit = ~u64(0);
+        for (u32 n = 0; n < smaller(p.group_top, size); ++n) {
+            u64 best = 0;
+            for (u32 i = 0; i < size; ++i) {
+                const u64 rank = rank_of(finite(scores[g * size + i]), i);
+                if (rank < limit && rank > best) best = rank;
+            }
+            all += logit_of(best);
+            limit = best;
+        }
+        return all;
+    };
+    for (u32 g = lane; g < p.groups; g += 32) sums[g] = group_sum(g);
+    sync_warp();
+    u64 last = ~u64(0);  // the rank of the last group that is used
+    for (u32 n = 0; n < p.groups_used; ++n) {
+        last = best_score(p.groups, last, [&](u32 g) { return rank_of(finite(sums[g]), g); });
+    }
+    for (u32 g = lane; g < p.groups; g += 32) {
+        if (rank_of(finite(sums[g]), g) >= last) continue;
+        for (u32 i = 0; i < size; ++i) scores[g * size + i] = bits_to_float(0xFF800000u);
+    }
+    sync_warp();
+}
+
 // By a warp, which has written the logits. `choice_bias` is added to what ranks experts, `own` are their own factors.
 AKUNU_DEVICE_CALL Chosen choose(const RouteParams& p, const RouteScratch& at, const float* choice_bias, const float* own) {
     float* const gates = at.gates;
-    float* const scores = p.has_choice_bias || p.groups != 0 ? at.scores : gates;
-    const float none = bits_to_float(0xFF800000u);
+    const bool ranked_apart = p.has_choice_bias || p.groups != 0, softmax = p.gating == kGateSoftmax;
+    float* const scores = ranked_apart ? at.scores : gates;
+    // Their logits rank experts as a softmax does, whose values are those of the chosen then.
+    const bool by_logits = !ranked_apart && (softmax || p.gating == kGateSoftmaxChosen);
     const u32 lane = lane_id();
     sync_warp();
-    float top = none, sum = 0.0f;
-    if (p.gating == kGateSoftmax) {
+    float top = bits_to_float(0xFF800000u), sum = 0.0f;
+    if (softmax) {
         for (u32 i = lane; i < p.experts; i += 32) top = fmaxf(top, gates[i]);
         top = reduce_warp(top, Larger());
         for (u32 i = lane; i < p.experts; i += 32) {
-            gates[i] = expf(gates[i] - top);
-            sum += gates[i];
+            const float e = expf(gates[i] - top);
+            sum += e;
+            if (!by_logits) gates[i] = e;
         }
         sum = reduce_warp(sum, Add());
-        for (u32 i = lane; i < p.experts; i += 32) gates[i] /= sum;
-    } else if (p.gating != kGateSoftmaxChosen) {  // known later, of which logits have the order
-        for (u32 i = lane; i < p.experts; i += 32) gates[i] = gate_of(p.gating, gates[i]);
     }
-    if (p.has_choice_bias) {
+    if (!by_logits && p.gating != kGateSoftmaxChosen) {
+        for (u32 i = lane; i < p.experts; i += 32) gates[i] = softmax ? gates[i] / sum : gate_of(p.gating, gates[i]);
+    }
+    if (ranked_apart) {
         each_of_warp(
-            p.experts, [&](u32 i) { return choice_bias[i]; }, [&](u32 i, float x) { scores[i] = gates[i] + x; });
-    } else if (scores != gates) {
-        for (u32 i = lane; i < p.experts; i += 32) scores[i] = gates[i];
-    }
-    sync_warp();
-    if (p.groups != 0) {
-        // Of a group the sum of its best scores, best first; a lane takes a group.
-        const u32 size = p.experts / p.groups;
-        const auto group_sum = [&](u32 g) {
-            float all = 0.0f;
-            u64 limit = ~u64(0);
-            for (u32 n = 0; n < smaller(p.group_top, size); ++n) {
-                u64 best = 0;
-                for (u32 i = 0; i < size; ++i) {
-                    const u64 rank = rank_of(finite(scores[g * size + i]), i);
-                    if (rank < limit && rank > best) best = rank;
-                }
-                all += logit_of(best);
-                limit = best;
-            }
-            return all;
-        };
-        for (u32 g = lane; g < p.groups; g += 32) at.sums[g] = group_sum(g);
+            p.experts, [&](u32 i) { return p.has_choice_bias ? choice_bias[i] : 0.0f; },
+            [&](u32 i, float x) { scores[i] = gates[i] + x; });
         sync_warp();
-        u64 last = ~u64(0);  // the rank of the last group that is used
-        for (u32 n = 0; n < p.groups_used; ++n) {
-            last = best_score(p.groups, last, [&](u32 g) { return rank_of(finite(at.sums[g]), g); });
-        }
-        for (u32 g = lane; g < p.groups; g += 32) {
-            if (rank_of(finite(at.sums[g]), g) >= last) continue;
-            for (u32 i = 0; i < size; ++i) scores[g * size + i] = none;
-        }
-        sync_warp();
+        if (p.groups != 0) leave_groups(p, scores, at.sums);
     }
-    // Scores become numbers in their order, of which those that are chosen become 0.
+    // Scores become numbers in their order, of which those that are chosen become 0. A lane knows the best of its own.
     u32* const keys = reinterpret_cast<u32*>(scores);
-    for (u32 i = lane; i < p.experts; i += 32) keys[i] = u32(rank_of(finite(scores[i]), i) >> 32);
+    u32 best = 0, which = ~0u;
+    const auto rank = [&](u32 i, u32 key) {
+        which = key > best ? i : which;
+        best = larger(best, key);
+    };
+    for (u32 i = lane; i < p.experts; i += 32) {
+        keys[i] = u32(rank_of(finite(scores[i]), i) >> 32);
+        rank(i, keys[i]);
+    }
     u32 id = 0, key = 0;  // of a lane's choice
     for (u32 n = 0; n < p.chosen; ++n) {
-        u32 best = 0, which = ~0u;
-        each_of_warp(
-            p.experts, [&](u32 i) { return keys[i]; },
-            [&](u32 i, u32 mine) {
-                which = mine > best ? i : which;
-                best = larger(best, mine);
-            });
         const u32 most = largest_of_warp(best), first = ~largest_of_warp(best == most ? ~which : 0);
-        if (which == first) keys[first] = 0;
         if (lane == n) id = first, key = most;
+        if (which != first) continue;
+        keys[first] = best = 0;
+        which = ~0u;
+        each_of_warp(p.experts, [&](u32 i) { return keys[i]; }, rank);
     }
+    sync_warp();
     const bool mine = lane < p.chosen;
-    float weight = mine ? scores == gates ? logit_of(u64(key) << 32) : gates[id] : 0.0f;
+    float weight = mine ? by_logits ? logit_of(u64(key) << 32) : gates[id] : 0.0f;
     if (p.gating == kGateSoftmaxChosen) {
-        top = reduce_warp(mine ? weight : none, Larger());
+        top = reduce_warp(mine ? weight : top, Larger());
         weight = mine ? expf(weight - top) : 0.0f;
-        weight /= reduce_warp(weight, Add());
+        sum = reduce_warp(weight, Add());
+    } else if (by_logits) {
+        weight = mine ? expf(weight - top) : 0.0f;
     }
+    if (p.gating == kGateSoftmaxChosen || by_logits) weight /= sum;
     float factor = p.scale;
     if (p.renormalise) factor /= fmaxf(reduce_warp(weight, Add()) + p.sum_eps, p.sum_min);
     if (mine && p.has_expert_scale) factor *= own[id];
