@@ -211,7 +211,7 @@ bool is_read(const Binding& of, std::span<const DispatchCmd> by) {
 }
 
 // The same as norm_route, and the products with gates and ups of the experts that are chosen.
-std::optional<Command> norm_experts(std::span<const DispatchCmd> c, std::span<const Command> commands) {
+std::optional<Command> norm_experts(std::span<const DispatchCmd> c, std::span<const Command> commands, u32 blocks) {
     if (c.size() < 4 || c[3].op != Op::kExpertsGateUp) return {};
     const auto route = norm_route(c, commands);
     if (!route || covered_by(*route).behind != 1) return {};
@@ -238,7 +238,7 @@ std::optional<Command> norm_experts(std::span<const DispatchCmd> c, std::span<co
                                     .up_offset = gate_up.take(&G::up_offset),
                                     .gated = 1},
                         .eps = from.eps,
-                        .formats = from.formats,
+                        .stores_norm = is_read(c[0].buffers[3], c.subspan(4)),
                         .has_bias = from.has_bias,
                         .route = from.route};
     gate_up.demand_buffer(0, c[0].buffers[3]);
@@ -248,9 +248,8 @@ std::optional<Command> norm_experts(std::span<const DispatchCmd> c, std::span<co
     const std::array<Binding, 12> buffers = {
         c[0].buffers[0],   c[0].buffers[1],   c[2].buffers[1],   gate_up.buffer(3), gate_up.buffer(4), c[2].buffers[3],
         c[1].buffers[1],   gate_up.buffer(7), c[2].buffers[4],   c[2].buffers[2],   c[1].buffers[3],   c[0].buffers[3]};
-    if (!gate_up.whole() || p.gate_up.experts > kMostExperts) return {};
-    if (!in_tiles(reader, from.dim) || input_parts(reader) != 1) return {};
-    if (norm_experts_bytes(from.dim, from.route.experts, from.route.groups) > kOpBytes) return {};
+    if (!gate_up.whole() || p.gate_up.experts > kStagedRouterRows * blocks) return {};
+    if (!takes_norm_experts(reader, from.dim, from.route.experts, from.route.groups)) return {};
     // Norms in F32 and logits are nowhere but in the blocks.
     if (is_read(c[0].buffers[2], c.subspan(4)) || is_read(c[1].buffers[2], c.subspan(4))) return {};
     Command out = commands[3];
@@ -303,7 +302,7 @@ std::vector<Command> fused(const DispatchTable& table, std::span<const Command> 
         const auto from = std::span(table.commands).subspan(i);
         const auto one =
             of_sequences ? decode_attention(from, commands.subspan(i), table.max_rows, blocks) : std::nullopt;
-        const auto experts = table.max_rows == 1 ? norm_experts(from, commands.subspan(i)) : std::nullopt;
+        const auto experts = table.max_rows == 1 ? norm_experts(from, commands.subspan(i), blocks) : std::nullopt;
         const auto route = table.max_rows == 1 && !experts ? norm_route(from, commands.subspan(i)) : std::nullopt;
         const auto sum = table.max_rows == 1 ? reduced_matmul(from, commands[i]) : std::nullopt;
         out.push_back(one ? *one : experts ? *experts : route ? *route : sum ? *sum : commands[i]);

@@ -3,15 +3,22 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "cuda/kernels/tile_layout.h"
+
 namespace akunu::cuda {
 
 namespace {
 
-// Whether a command may write or read mailbox words: commands of one row may.
+// Whether a command may write or read mailbox words: commands of one row may, of experts' only those in tiles.
 bool has_words(const Command& c) {
-    if (c.op == kOpDecodeAttention) return true;
+    if (c.op == kOpDecodeAttention || c.op == kOpNormExperts) return true;
+    if (c.op == kOpExpertsDown) {
+        const auto& p = reinterpret_cast<const ExpertsDownParams&>(c.params);
+        return takes_expert_rows(c.weights[0].reader, p.k, p.chosen);
+    }
     return c.streams != 0 && (c.op == kOpMatmul || c.op == kOpGateUp || c.op == kOpNormQkv || c.op == kOpNormGateUp);
 }
+bool may_leave_words(const Command& c) { return has_words(c) && c.op != kOpNormExperts; }
 
 // The results of a producer: where they are, F16 numbers or floats, and how many words.
 struct Left {
@@ -23,6 +30,8 @@ Left left_by(const Command& c) {
     switch (c.op) {
         case kOpMatmul:
             return {c.buffers[2], kActF32, reinterpret_cast<const MatmulParams&>(c.params).n};
+        case kOpExpertsDown:
+            return {c.buffers[2], kActF32, reinterpret_cast<const ExpertsDownParams&>(c.params).n};
         case kOpGateUp:
             return {c.buffers[4], kActF16, reinterpret_cast<const GateUpParams&>(c.params).n / 2};
         case kOpNormGateUp:
@@ -42,13 +51,12 @@ Left left_by(const Command& c) {
 // a matmul what it adds to, attention its layer's part of the cache.
 bool uses_its_own(std::span<const Command> commands, std::size_t at) {
     const Command& of = commands[at];
-    const auto results = [](const Command& c) { return reinterpret_cast<const MatmulParams&>(c.params).n; };
     const bool adds = of.op == kOpMatmul && reinterpret_cast<const MatmulParams&>(of.params).accumulate;
     for (std::size_t i = at; i-- > 0;) {
         const Command& c = commands[i];
         if (!has_words(c)) return false;
         if (of.op == kOpDecodeAttention && c.op == of.op && c.buffers[4] == of.buffers[4]) return false;
-        if (adds && c.op == of.op && c.buffers[2] == of.buffers[2]) return results(c) == results(of);
+        if (adds && own_sums(c) != 0 && c.buffers[2] == of.buffers[2]) return own_sums(c) == own_sums(of);
         if (c.barrier && !c.reads_words) break;
     }
     return true;
@@ -56,10 +64,20 @@ bool uses_its_own(std::span<const Command> commands, std::size_t at) {
 
 }  // namespace
 
+u64 own_sums(const Command& c) {
+    if (c.op == kOpMatmul && c.streams != 0) return reinterpret_cast<const MatmulParams&>(c.params).n;
+    if (c.op == kOpExpertsDown && has_words(c)) return reinterpret_cast<const ExpertsDownParams&>(c.params).n;
+    return 0;
+}
+
 bool may_read_words(const Command& c, const Command& before) {
-    if (!has_words(before) || !has_words(c)) return false;
+    if (!may_leave_words(before) || !has_words(c) || c.op == kOpExpertsDown) return false;
     const Left left = left_by(before);
     if (left.words > kMostWords) return false;
+    if (c.op == kOpNormExperts) {
+        // Words are read once, and not for the norm's results.
+        if (reinterpret_cast<const NormExpertsParams&>(c.params).stores_norm) return false;
+    }
     if (c.op == kOpDecodeAttention) {
         if (before.op != kOpNormQkv) return false;
         const auto& p = reinterpret_cast<const NormQkvParams&>(before.params);
@@ -67,7 +85,7 @@ bool may_read_words(const Command& c, const Command& before) {
                c.buffers[2] == left.at + u64{p.v_offset} * 4;
     }
     // Every block reads all of them.
-    const bool normed = c.op == kOpNormQkv || c.op == kOpNormGateUp;
+    const bool normed = c.op == kOpNormQkv || c.op == kOpNormGateUp || c.op == kOpNormExperts;
     return c.buffers[0] == left.at && left.format == (normed ? kActF32 : kActF16) && left.words <= kMostWordsOfAll;
 }
 

@@ -211,7 +211,8 @@ static_assert(sizeof(NormRouteParams) <= sizeof(Command::params), "a command has
 struct NormExpertsParams {
     ExpertsGateUpParams gate_up;
     float eps;
-    u32 formats, has_bias;  // of the norm, the router's
+    u32 stores_norm;  // 1: in F16
+    u32 has_bias;     // the router's
     RouteParams route;
 };
 static_assert(sizeof(NormExpertsParams) <= kApartWord * 4, "a command has room for it");

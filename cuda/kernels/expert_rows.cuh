@@ -9,15 +9,6 @@
 
 namespace akunu::cuda {
 
-// Whether weights are codes in tiles; of rows of `cols` whether they are, and so many rows' inputs have room beside
-// the sums.
-constexpr bool has_expert_rows(u32 reader) { return tile_layout(reader).inputs != 0 && input_parts(reader) == 1; }
-template <u32 kReader>
-AKUNU_DEVICE bool takes_expert_rows(u32 cols, u32 rows) {
-    return in_tiles(kReader, cols) &&
-           tile_memory(rows * padded_inputs(cols), 1).partials + 2 * kPartialsBytes <= kSharedHead + kOpBytes;
-}
-
 // Of an expert's weight: where a tile begins.
 template <u32 kReader>
 AKUNU_DEVICE const u8* expert_tile_at(Block b, u32 weight, u32 cols, u32 id, u32 tile) {
@@ -110,11 +101,11 @@ AKUNU_DEVICE_CALL void experts_gate_up_row(Block b) {
     multiply_chosen<kReader>(b, p, m, 1.0f, id_of);
 }
 
-// Of norm_experts, behind the sums of tiles: the warps' sums of router rows, [RouterRows::kAtOnce][kWarps], and then for
+// Of norm_experts, behind the sums of tiles: the warps' sums of router rows, [kStagedRouterRows][kWarps], and then for
 // each warp where it has all logits and chooses.
 AKUNU_DEVICE u32 router_memory(const TileMemory& m) { return m.partials + 2 * kPartialsBytes; }
 AKUNU_DEVICE RouteScratch scratch_of(const TileMemory& m, u32 experts, u32 groups, u32 warp) {
-    const u32 first = router_memory(m) + RouterRows::kAtOnce * kWarps * 4;
+    const u32 first = router_memory(m) + kStagedRouterRows * kWarps * 4;
     float* const gates = &shared_at<float>(first + warp * choice_bytes(experts, groups));
     return {gates, gates + experts, gates + 2 * experts};
 }
@@ -131,39 +122,27 @@ AKUNU_DEVICE_CALL void norm_experts(Block b) {
     const TileMemory m = tile_memory(k, 1);
     const u32 number = block_state().walk[b.slot].number;
     u64* const words = in_global(block_state().launch.words + number % kWordBuffers * kMostWords);
-    const float *x = b.buffer<float>(0), *norm = b.buffer<float>(1), *bias = b.buffer<float>(10);
+    const float* const bias = b.buffer<float>(10);
     const auto router_row = [&](u32 n) { return n < experts ? b.buffer<float>(6) + u64(n) * dim : nullptr; };
     RouterRows rows{{router_row(b.first()), router_row(b.first() + b.blocks())}, {0.0f, 0.0f}};
     stage_inputs<T, true, true, false>(b, {dim, k}, k, m, thread, rows);
-    const auto logit = [&](u32 n, float sum) {
-        leave_word(words + n, float_to_bits(p.has_bias ? sum + bias[n] : sum), number);
-    };
     AKUNU_UNROLL
-    for (u32 r = 0; r < RouterRows::kAtOnce; ++r) {
+    for (u32 r = 0; r < kStagedRouterRows; ++r) {
         const float sum = reduce_warp(rows.sums[r], Add());
         if (lane == 0) shared_at<float>(router_memory(m) + (r * kWarps + warp) * 4) = sum;
     }
     sync_block();
     const float scale = staged_norm(m, 1.0f / float(dim), p.eps);
-    if (const u32 n = b.first() + thread * b.blocks(); thread < RouterRows::kAtOnce && n < experts) {
+    if (const u32 n = b.first() + thread * b.blocks(); thread < kStagedRouterRows && n < experts) {
         float sum = 0.0f;
         for (u32 w = 0; w < kWarps; ++w) sum += shared_at<float>(router_memory(m) + (thread * kWarps + w) * 4);
-        logit(n, sum * scale);
-    }
-    for (u32 n = b.first() + RouterRows::kAtOnce * b.blocks(); n < experts; n += b.blocks()) {
-        float sum = 0.0f;
-        for (u32 i = thread * 4; i < dim; i += kThreads * 4) {
-            const auto four = [&](const float* from) { return *reinterpret_cast<const float4*>(from + i); };
-            const float4 v = four(x), w = four(norm);
-            sum += dot(four(router_row(n)), {v.x * w.x, v.y * w.y, v.z * w.z, v.w * w.w});
-        }
-        sum = reduce_block(b, sum, Add());
-        if (thread == 0) logit(n, sum * scale);
+        leave_word(words + n, float_to_bits(p.has_bias ? sum * scale + bias[n] : sum * scale), number);
     }
     // For a feed-forward beside the experts.
-    const Output normed{nullptr, b.buffer<u16>(11), p.formats & kActF16};
-    for (u32 i = (b.first() + thread * b.blocks()) * 4; i < dim; i += kThreads * b.blocks() * 4) {
-        const float4 v = *reinterpret_cast<const float4*>(x + i), w = *reinterpret_cast<const float4*>(norm + i);
+    const Output normed{nullptr, b.buffer<u16>(11), kActF16};
+    for (u32 i = (b.first() + thread * b.blocks()) * 4; p.stores_norm && i < dim; i += kThreads * b.blocks() * 4) {
+        const auto four = [&](u32 buffer) { return *reinterpret_cast<const float4*>(b.buffer<float>(buffer) + i); };
+        const float4 v = four(0), w = four(1);
         normed.store4(i, {v.x * w.x * scale, v.y * w.y * scale, v.z * w.z * scale, v.w * w.w * scale});
     }
     const RouteScratch at = scratch_of(m, experts, p.route.groups, warp);
@@ -208,10 +187,14 @@ AKUNU_DEVICE_CALL void experts_down_row(Block b) {
     float* y = b.buffer<float>(2);
     const u32 thread = thread_id_anew(), lane = thread % 32, warp = thread / 32;
     const RowLength row{p.k, padded_inputs(p.k)};
-    const u32 tiles = (p.n + kTileRows - 1) / kTileRows, k = p.chosen * row.padded, each = row.padded / kStepInputs;
+    const u32 k = p.chosen * row.padded, each = row.padded / kStepInputs;
+    // As a matmul of so many results deals them, so that threads add to what they have left.
+    const Share tiles = share_of((p.n + kTileRows - 1) / kTileRows, 0, k);
+    u64* const words = in_global(block_state().walk[b.slot].left);
+    const u32 number = block_state().walk[b.slot].number;
     const auto id_of = [&](u32 choice) { return smaller(ids[choice], p.experts - 1); };
-    if (b.first() >= tiles) return;
-    if (const u32 tile = b.first() + warp * b.blocks(); lane < p.chosen && tile < tiles) {
+    if (tiles.begin == tiles.end) return;
+    if (const u32 tile = tiles.begin + warp; lane < p.chosen && tile < tiles.end) {
         fetch_to_cache(expert_tile_at<kReader>(b, 0, p.k, id_of(lane), tile), tile_bytes(kReader, p.k));
     }
     const TileMemory m = tile_memory(k, 1);
@@ -223,10 +206,10 @@ AKUNU_DEVICE_CALL void experts_down_row(Block b) {
     }
     sync_warp();
     u32 partials = m.partials;
-    for (u32 begin = b.first(); begin < tiles; begin += kTilesAtOnce * b.blocks()) {
-        const u32 turns = smaller(kTilesAtOnce, (tiles - begin + b.blocks() - 1) / b.blocks());
+    for (u32 begin = tiles.begin; begin < tiles.end; begin += kTilesAtOnce) {
+        const u32 turns = smaller(kTilesAtOnce, tiles.end - begin);
         for (u32 i = 0; i < turns; ++i) {
-            const u32 tile = begin + i * b.blocks();
+            const u32 tile = begin + i;
             float sums[1][2] = {};
             add_steps<T, 1, 3>(
                 k / kStepInputs, in,
@@ -240,11 +223,13 @@ AKUNU_DEVICE_CALL void experts_down_row(Block b) {
             store_sums(partials, i, warp, lane, sums);
         }
         sync_block();
-        const u32 i = thread / kTileRows, n = (begin + i * b.blocks()) * kTileRows + thread % kTileRows;
+        const u32 i = thread / kTileRows, n = (begin + i) * kTileRows + thread % kTileRows;
         if (i < turns && n < p.n) {
             float sum = sum_of_warps(partials, i, thread % kTileRows);
             for (u32 c = 0; p.has_bias && c < p.chosen; ++c) sum += weights[c] * bias[u64(id_of(c)) * p.n + n];
-            y[n] = p.accumulate ? y[n] + sum : sum;
+            if (p.accumulate) sum += y[n];
+            if (words) leave_word(words + n, float_to_bits(sum), number);
+            y[n] = sum;
         }
         partials = m.other_half(partials);
     }

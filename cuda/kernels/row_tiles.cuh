@@ -11,11 +11,6 @@
 
 namespace akunu::cuda {
 
-// Tiles whose sums are added up at once: a thread for each row.
-constexpr u32 kTilesAtOnce = kThreads / kTileRows;
-// Half of the memory of their sums, which take turns.
-constexpr u32 kPartialsBytes = kTilesAtOnce * kWarps * kTileRows * 4;
-
 // Offsets in shared memory: so every access is known to be one of it.
 struct TileMemory {
     u32 parts;     // of codes' types bytes [k / 32][2][32], of floats u16 [kParts][k]
@@ -59,7 +54,7 @@ AKUNU_DEVICE float dot(const float4& a, const float4& b) { return (a.x * b.x + a
 // Rows of a router's F32 weights whose products with a row's normed inputs are computed while these are staged, but for
 // the norm's factor: null where there is none.
 struct RouterRows {
-    static constexpr u32 kAtOnce = 2;
+    static constexpr u32 kAtOnce = kStagedRouterRows;
     const float* at[kAtOnce];
     float sums[kAtOnce];  // of a thread
 };
@@ -225,9 +220,8 @@ AKUNU_DEVICE void stage_inputs(Block b, const RowLength& row, u32 k, const TileM
             if (lane == 0 && i < k) shared_at<float>(m.factors + i / kStepInputs * 4) = factor;
         }
     };
-    constexpr bool kWords = kWaits && Router::kAtOnce == 0;
-    const u64* words = kWords ? b.taken() : nullptr;
-    if (kWords && any_of_warp(words != nullptr)) {
+    const u64* words = kWaits ? b.taken() : nullptr;
+    if (kWaits && any_of_warp(words != nullptr)) {
         constexpr u32 kAtOnce = kNormed ? 2 : 4;
         const u32 number = b.taken_number();
         for (u32 base = thread * kEach; base < k; base += kApart * kAtOnce) {
@@ -235,6 +229,7 @@ AKUNU_DEVICE void stage_inputs(Block b, const RowLength& row, u32 k, const TileM
             AKUNU_UNROLL
             for (u32 j = 0; j < kAtOnce; ++j) {
                 inputs[j].load_weight(from, base + j * kApart, base + j * kApart < row.inputs);
+                inputs[j].load_router(router, base + j * kApart, base + j * kApart < row.inputs);
             }
             wait_for_words([&] {
                 bool all = true;
@@ -248,6 +243,7 @@ AKUNU_DEVICE void stage_inputs(Block b, const RowLength& row, u32 k, const TileM
             AKUNU_UNROLL
             for (u32 j = 0; j < kAtOnce; ++j) {
                 squares += base + j * kApart < row.inputs ? inputs[j].squares() : 0.0f;
+                inputs[j].add_logits(router);
             }
             AKUNU_UNROLL
             for (u32 j = 0; j < kAtOnce; j += 2) {

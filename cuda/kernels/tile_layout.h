@@ -76,14 +76,27 @@ constexpr u64 units_of(u32 reader, u64 cols) {
 }
 constexpr u32 padded_inputs(u64 cols) { return u32((cols + kStepInputs - 1) / kStepInputs) * kStepInputs; }
 
-// What a warp needs to choose a row's experts in: gates, scores, and sums of groups.
+// Tiles whose sums are added up at once: a thread for each row.
+constexpr u32 kTilesAtOnce = kThreads / kTileRows;
+// Half of the memory of their sums, which take turns.
+constexpr u32 kPartialsBytes = kTilesAtOnce * kWarps * kTileRows * 4;
+// The memory of a row's codes and of sums (row_tiles.cuh); of `k` padded inputs.
+constexpr u64 row_codes_bytes(u64 k) {
+    return k * 2 + k / 4 + (k / kStepInputs + 3) / 4 * 16 + kWarps * 4 + u64{2} * kPartialsBytes;
+}
+// Whether experts' weights are codes in tiles that one row takes on the tensor cores; and of rows of `cols` whether so
+// many rows' inputs have room beside the sums.
+constexpr bool has_expert_rows(u32 reader) { return tile_layout(reader).inputs != 0 && input_parts(reader) == 1; }
+constexpr bool takes_expert_rows(u32 reader, u64 cols, u64 rows) {
+    return has_expert_rows(reader) && in_tiles(reader, cols) && row_codes_bytes(rows * padded_inputs(cols)) <= kOpBytes;
+}
+// What a warp needs to choose a row's experts in: gates, scores, and sums of groups; and the memory of a command that
+// does so between the codes and the sums.
+constexpr u32 kStagedRouterRows = 2;  // that a block multiplies at once
 constexpr u32 choice_bytes(u32 experts, u32 groups) { return (2 * experts + groups) * 4; }
-// The memory of a command that stages a row's codes, multiplies tiles of the experts that it chooses, and has router
-// rows' sums (row_tiles.cuh, expert_rows.cuh).
-constexpr u64 norm_experts_bytes(u64 cols, u32 experts, u32 groups) {
-    const u64 k = padded_inputs(cols), partials = u64{2} * kThreads * kWarps * 4;
-    return k * 2 + k / 4 + (k / kStepInputs + 3) / 4 * 16 + kWarps * 4 + partials + u64{2} * kWarps * 4 +
-           u64{kWarps} * choice_bytes(experts, groups);
+constexpr bool takes_norm_experts(u32 reader, u64 cols, u32 experts, u32 groups) {
+    return has_expert_rows(reader) && in_tiles(reader, cols) &&
+           row_codes_bytes(padded_inputs(cols)) + kWarps * (kStagedRouterRows * 4 + choice_bytes(experts, groups)) <= kOpBytes;
 }
 // Where the unit of a row begins that has its input `col`.
 constexpr u64 unit_at(u32 reader, u64 cols, u64 row, u64 col) {
