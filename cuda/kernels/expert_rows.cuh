@@ -54,15 +54,15 @@ AKUNU_DEVICE void multiply_chosen(Block b, const ExpertsGateUpParams& p, const T
             const u8* const gates = expert_tile_at<kReader>(b, 0, p.k, id, u % tiles);
             const u8* const ups = expert_tile_at<kReader>(b, 1, p.k, id, u % tiles);
             float sums[2][2] = {};
-            add_steps<T, 2, 2>(
-                k / kStepInputs, in,
-                [&](u32 step, const u8*(&at)[2]) {
-                    const u32 unit = step / kLayout.steps() * kLayout.unit_bytes();
-                    at[0] = gates + unit;
-                    at[1] = ups + unit;
-                    return step % kLayout.steps();
-                },
-                sums);
+            const auto units_of = [&](u32 step, const u8*(&at)[2]) {
+                const u32 unit = step / kLayout.steps() * kLayout.unit_bytes();
+                at[0] = gates + unit;
+                at[1] = ups + unit;
+                return step % kLayout.steps();
+            };
+            // All of a warp's steps at once, if they are so few.
+            k <= 2 * kWarps * kStepInputs ? add_steps<T, 2, 2>(k / kStepInputs, in, units_of, sums)
+                                          : add_steps<T, 2, 3>(k / kStepInputs, in, units_of, sums);
             store_sums(partials, 2 * i, warp, lane, sums);
         }
         sync_block();
