@@ -245,9 +245,9 @@ std::optional<Command> norm_experts(std::span<const DispatchCmd> c, std::span<co
     gate_up.weight(1);
     gate_up.weight(2);
     gate_up.demand_buffer(5, c[2].buffers[3]);
-    const std::array<Binding, 12> buffers = {
-        c[0].buffers[0],   c[0].buffers[1],   c[2].buffers[1],   gate_up.buffer(3), gate_up.buffer(4), c[2].buffers[3],
-        c[1].buffers[1],   gate_up.buffer(7), c[2].buffers[4],   c[2].buffers[2],   c[1].buffers[3],   c[0].buffers[3]};
+    const std::array<Binding, 12> buffers = {c[0].buffers[0],   c[0].buffers[1], c[2].buffers[1], gate_up.buffer(3),
+                                             gate_up.buffer(4), c[2].buffers[3], c[1].buffers[1], gate_up.buffer(7),
+                                             c[2].buffers[4],   c[2].buffers[2], c[1].buffers[3], c[0].buffers[3]};
     if (!gate_up.whole() || p.gate_up.experts > kStagedRouterRows * blocks) return {};
     if (!takes_norm_experts(reader, from.dim, from.route.experts, from.route.groups)) return {};
     // Norms in F32 and logits are nowhere but in the blocks.

@@ -331,8 +331,8 @@ class Check {
             c.reads_words && now.at == then.at + 1 &&
             (c.op == kOpDecodeAttention ? table_.commands[i].op == Op::kPrepareHeads && buffer < 3 : buffer == 0);
         const bool added_to = table_.commands[i].op == Op::kAllReduce ? buffer == 1 : buffer == 2;
-        const bool own =
-            c.op == kOpMatmul && added_to && own_sums(c) != 0 && own_sums(c) == own_sums(writer) && table_.max_rows == 1;
+        const bool own = c.op == kOpMatmul && added_to && own_sums(c) != 0 && own_sums(c) == own_sums(writer) &&
+                         table_.max_rows == 1;
         if (taken || own) return;
         refuse(name(i) + " reads '" + std::string(buffer_name(table_.commands[i], buffer)) + "', which " +
                name(before) + ", without a barrier that is held between, writes");

@@ -10,8 +10,8 @@ namespace akunu::cuda {
 
 // Whether a command of one row finds all that it waits for in the words of the command before it.
 bool may_read_words(const Command& command, const Command& before);
-// So many sums, which the command's threads add to what they have left there before: 0 of a command that does not. Of as
-// many sums each is the same thread's.
+// So many sums, which the command's threads add to what they have left there before: 0 of a command that does not. Of
+// as many sums each is the same thread's.
 u64 own_sums(const Command& command);
 // Marks producers and consumers in the commands of a table of one row.
 void set_words(std::span<Command> commands);

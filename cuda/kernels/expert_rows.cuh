@@ -35,10 +35,11 @@ AKUNU_DEVICE void add_steps(u32 steps, const TileInputs& in, At&& at, float (&su
     }
 }
 
-// act(gate)·up of the chosen experts, of whose inputs the warps have staged the steps that they multiply: pairs of tiles
-// are dealt to the blocks. id_of(choice) is asked by whole warps; results are `scale` times what was multiplied.
+// act(gate)·up of the chosen experts, of whose inputs the warps have staged the steps that they multiply: pairs of
+// tiles are dealt to the blocks. id_of(choice) is asked by whole warps; results are `scale` times what was multiplied.
 template <u32 kReader, typename Ids>
-AKUNU_DEVICE void multiply_chosen(Block b, const ExpertsGateUpParams& p, const TileMemory& m, float scale, Ids&& id_of) {
+AKUNU_DEVICE void multiply_chosen(Block b, const ExpertsGateUpParams& p, const TileMemory& m, float scale,
+                                  Ids&& id_of) {
     using T = Fragments<kReader>;
     constexpr TileLayout kLayout = tile_layout(kReader);
     constexpr u32 kTogether = kTilesAtOnce / 2;
@@ -61,8 +62,8 @@ AKUNU_DEVICE void multiply_chosen(Block b, const ExpertsGateUpParams& p, const T
                 return step % kLayout.steps();
             };
             // All of a warp's steps at once, if they are so few.
-            k <= 2 * kWarps * kStepInputs ? add_steps<T, 2, 2>(k / kStepInputs, in, units_of, sums)
-                                          : add_steps<T, 2, 3>(k / kStepInputs, in, units_of, sums);
+            k <= 2 * kWarps* kStepInputs ? add_steps<T, 2, 2>(k / kStepInputs, in, units_of, sums)
+                                         : add_steps<T, 2, 3>(k / kStepInputs, in, units_of, sums);
             store_sums(partials, 2 * i, warp, lane, sums);
         }
         sync_block();

@@ -87,7 +87,8 @@ AKUNU_DEVICE_CALL void leave_groups(const RouteParams& p, float* scores, float* 
 }
 
 // By a warp, which has written the logits. `choice_bias` is added to what ranks experts, `own` are their own factors.
-AKUNU_DEVICE_CALL Chosen choose(const RouteParams& p, const RouteScratch& at, const float* choice_bias, const float* own) {
+AKUNU_DEVICE_CALL Chosen choose(const RouteParams& p, const RouteScratch& at, const float* choice_bias,
+                                const float* own) {
     float* const gates = at.gates;
     const bool ranked_apart = p.has_choice_bias || p.groups != 0, softmax = p.gating == kGateSoftmax;
     float* const scores = ranked_apart ? at.scores : gates;
@@ -164,8 +165,7 @@ AKUNU_DEVICE void route_row(Block b, const RouteParams& p, const RouteBuffers& a
     static_assert(kWarps * kRouteFloats * sizeof(float) <= kOpBytes, "the ring begins behind it");
     float* gates = reinterpret_cast<float*>(b.shared()) + warp_id() * kRouteFloats;
     sync_warp();
-    each_of_warp(
-        p.experts, [&](u32 i) { return load_fresh(at.logits + i); }, [&](u32 i, float x) { gates[i] = x; });
+    each_of_warp(p.experts, [&](u32 i) { return load_fresh(at.logits + i); }, [&](u32 i, float x) { gates[i] = x; });
     const Chosen c = choose(p, {gates, gates + kMostExperts, gates + kMostClusters}, at.choice_bias, at.own);
     if (lane_id() >= p.chosen) return;
     at.ids[lane_id()] = c.id;

@@ -96,7 +96,8 @@ constexpr u32 kStagedRouterRows = 2;  // that a block multiplies at once
 constexpr u32 choice_bytes(u32 experts, u32 groups) { return (2 * experts + groups) * 4; }
 constexpr bool takes_norm_experts(u32 reader, u64 cols, u32 experts, u32 groups) {
     return has_expert_rows(reader) && in_tiles(reader, cols) &&
-           row_codes_bytes(padded_inputs(cols)) + kWarps * (kStagedRouterRows * 4 + choice_bytes(experts, groups)) <= kOpBytes;
+           row_codes_bytes(padded_inputs(cols)) + kWarps * (kStagedRouterRows * 4 + choice_bytes(experts, groups)) <=
+               kOpBytes;
 }
 // Where the unit of a row begins that has its input `col`.
 constexpr u64 unit_at(u32 reader, u64 cols, u64 row, u64 col) {
