@@ -37,7 +37,7 @@ __all__ = ["DiskTier", "PageData"]
 
 ASIDE_SECONDS: Final = 0.040
 BESIDE_SECONDS: Final = 0.005
-"""How long reading may take between two steps: while no sequence runs, and while some do."""
+"""Seconds that reading may take between two steps: while no sequence runs, and while some do."""
 REST: Final = 9.0
 """While sequences run, the writer rests so many times as long as it worked."""
 PENDING: Final = 1024

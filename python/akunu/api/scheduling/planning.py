@@ -315,7 +315,7 @@ class Planner:
         return moved
 
     def stats(self) -> ModelStats:
-        """What was counted, for `Model.stats`."""
+        """Return what was counted, for `Model.stats`."""
         return ModelStats(
             waiting=sum(not sequence.cancelled for sequence in self.waiting),
             running=len(self.running),
