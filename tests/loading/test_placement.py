@@ -58,5 +58,5 @@ def test_auto_is_what_is_here_up_to_the_cpu(monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.mark.parametrize("device", [None, 0, b"cpu", ["cpu"]])
 def test_what_is_no_text_names_no_device(device: object) -> None:
-    with pytest.raises(InvalidArgumentError, match="device: found .*, expected 'auto' or one of .*cpu"):
+    with pytest.raises(InvalidArgumentError, match=r"device: found .*, expected 'auto' or one of .*cpu"):
         akunu.load("ember", device=device)
