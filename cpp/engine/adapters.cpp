@@ -89,7 +89,8 @@ void AdapterSlots::check(std::span<const AdapterTensors> tensors) const {
     }
 }
 
-void AdapterSlots::resize(Device& device, std::vector<AdapterPlan::Layer> parts, std::size_t slots, std::uint32_t rows) {
+void AdapterSlots::resize(Device& device, std::vector<AdapterPlan::Layer> parts, std::size_t slots,
+                          std::uint32_t rows) {
     const std::uint64_t bytes = slot_bytes(parts), old_bytes = slot_bytes(plan_.parts);
     if (bytes / 4 > UINT32_MAX)
         throw InvalidArgumentError("an adapter of " + std::to_string(bytes) + " bytes is too large");

@@ -16,7 +16,7 @@ struct AdapterPlan {
         std::uint32_t max_rank = 0;  // of all adapters; 0: none changes the layer
     };
     std::vector<Layer> parts;  // for each of Loader::linears
-    Binding slots;            // adapters, one behind the other
+    Binding slots;             // adapters, one behind the other
     std::uint32_t slot_words = 0;
     Binding choices;                 // AdapterChoice of each sequence's slot
     std::array<Binding, 4> scratch;  // [rows, the greatest max_rank] f32 each, for layers that do not wait for another
