@@ -8,7 +8,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "python" / "akunu"
-RIDDLE = re.compile(r'"""(?:Of|As|Those|That of|The same|What|How|Who|Whose|Where|Which|Their|Its|It|They)\b')
+RIDDLE = re.compile(
+    r'"""(?:Of|As|Those|That of|The same|What|How|Who|Whose|Where|Which|Their|Its|It|They|Also|Beside|'
+    r"Within it|This one|All of them|Without those|So many|Between two|May be|There is|More of)\b"
+)
+OPTION = re.compile(r'(?:help="|Counter\(|Gauge\(|Histogram\(|_[a-z]+", ")(?:Of|Those|The other|So many)\b')
+"""The same in the help of an option or of a metric."""
 
 DIALECT = re.compile(
     r"\b(writes? ahead|written ahead|writing ahead|bringers?|in the making|texts that run|"
@@ -33,6 +38,11 @@ def lines_with(pattern: re.Pattern[str], paths: Iterable[Path]) -> list[str]:
 
 def test_no_docstring_begins_with_a_bare_genitive_or_a_pronoun() -> None:
     found = lines_with(RIDDLE, PACKAGE.rglob("*.py"))
+    assert not found, "\n".join(found)
+
+
+def test_no_help_begins_so_either() -> None:
+    found = lines_with(OPTION, PACKAGE.rglob("*.py"))
     assert not found, "\n".join(found)
 
 

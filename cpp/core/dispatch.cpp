@@ -38,6 +38,12 @@ bool conflict(const Use& a, const Use& b) {
     return writes && a.buffer == b.buffer && a.begin < b.end && b.begin < a.end;
 }
 
+std::uint32_t word_of(const DispatchCmd& c, const FieldInfo& field) {
+    std::uint32_t word = 0;
+    std::memcpy(&word, c.params.data() + field.offset, sizeof word);
+    return word;
+}
+
 std::vector<Use> uses_of(const DispatchCmd& c) {
     std::vector<Use> uses;
     const auto buffers = op_info(c.op).buffers;
@@ -51,23 +57,9 @@ std::vector<Use> uses_of(const DispatchCmd& c) {
 }  // namespace
 
 Access access_of(const DispatchCmd& c, std::size_t buffer) {
-    const Access access = op_info(c.op).buffers[buffer].access;
-    if (access != Access::kReadWrite) return access;
-    const auto unless = [](u32 adds) { return adds ? Access::kReadWrite : Access::kWrite; };
-    switch (c.op) {
-        case Op::kMatmul:
-            return unless(c.params_as<MatmulParams>().accumulate);
-        case Op::kEmbed:
-            return unless(c.params_as<EmbedParams>().accumulate);
-        case Op::kExpertsDown:
-            return unless(c.params_as<ExpertsDownParams>().accumulate);
-        case Op::kAddRows:
-            return unless(c.params_as<AddRowsParams>().accumulate);
-        case Op::kAllReduce:
-            return unless(c.params_as<AllReduceParams>().accumulate);
-        default:  // the others always add, or write some of what is there
-            return access;
-    }
+    const OpInfo& op = op_info(c.op);
+    const BufferInfo& info = op.buffers[buffer];
+    return info.adds.empty() || word_of(c, *find_field(op, info.adds)) != 0 ? info.access : Access::kWrite;
 }
 
 void set_barriers(std::span<DispatchCmd> commands) {
@@ -99,11 +91,7 @@ std::vector<WeightPlace> weight_places(const OpInfo& op) {
 
 std::vector<WeightPlace> weights_in(const DispatchCmd& c) {
     const OpInfo& op = op_info(c.op);
-    const auto value = [&](std::string_view name) {
-        std::uint32_t v = 0;
-        std::memcpy(&v, c.params.data() + find_field(op, name)->offset, sizeof v);
-        return v;
-    };
+    const auto value = [&](std::string_view name) { return word_of(c, *find_field(op, name)); };
     std::vector<WeightPlace> out;
     for (WeightPlace place : weight_places(op)) {
         if (!c.buffers[place.buffer]) continue;

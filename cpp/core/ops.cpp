@@ -177,13 +177,14 @@ constexpr BufferInfo cache(std::string_view name, Access access = R, bool option
     return {name, access, optional, kCache};
 }
 constexpr BufferInfo state(std::string_view name, Access access = R) { return {name, access, false, kState}; }
+constexpr BufferInfo sum(std::string_view name) { return {.name = name, .access = RW, .adds = "accumulate"}; }
 
 // Weights of a planar type have more planes than their codes, which are `weight`.
 constexpr BufferInfo kPlaneOfScales = {"scales", R, kOptional, kScales};
 constexpr BufferInfo kPlaneOfBiases = {"biases", R, kOptional, kBiases};
 
 constexpr BufferInfo kEmbedBuffers[] = {
-    state("history"), weight("weight", "vocab", "dim"), {"hidden", RW}, index("rows"), kPlaneOfScales, kPlaneOfBiases};
+    state("history"), weight("weight", "vocab", "dim"), sum("hidden"), index("rows"), kPlaneOfScales, kPlaneOfBiases};
 constexpr BufferInfo kEmbedPositionBuffers[] = {constant("positions", kOptional),
                                                 constant("kinds", kOptional),
                                                 {"hidden", RW},
@@ -210,7 +211,7 @@ constexpr BufferInfo kLayerNormBuffers[] = {{"x", R},
                                             index("logit_rows", kOptional)};
 constexpr BufferInfo kQuantizeBuffers[] = {{"x", R}, {"out_f32", W, kOptional}, {"out_compact", W, kOptional}};
 constexpr BufferInfo kMatmulBuffers[] = {
-    {"x", R}, weight("weight", "n", "k", "x"), {"y", RW}, constant("bias", kOptional), kPlaneOfScales, kPlaneOfBiases};
+    {"x", R}, weight("weight", "n", "k", "x"), sum("y"), constant("bias", kOptional), kPlaneOfScales, kPlaneOfBiases};
 constexpr BufferInfo kGateUpBuffers[] = {{"x", R},
                                          weight("gate", "n", "k", "x"),
                                          weight("up", "n", "k", "x"),
@@ -292,7 +293,7 @@ constexpr BufferInfo kExpertsGateUpBuffers[] = {{"x", R},
                                                 {"out_f32", W, kOptional},
                                                 {"out_compact", W, kOptional}};
 constexpr BufferInfo kExpertsDownBuffers[] = {
-    {"x", R}, weight("weight", "n", "k"), {"y", RW}, constant("bias", kOptional), {"ids", R}, {"weights", R}};
+    {"x", R}, weight("weight", "n", "k"), sum("y"), constant("bias", kOptional), {"ids", R}, {"weights", R}};
 constexpr BufferInfo kClusterLogitsBuffers[] = {{"x", R}, {"ids", R}, constant("order"), {"y", W}};
 constexpr BufferInfo kLatentKvBuffers[] = {{"kv", R},          {"q", RW},     {"table", R},  constant("norm"),
                                            cache("cache", RW), index("rows"), index("pages")};
@@ -301,8 +302,8 @@ constexpr BufferInfo kLoraABuffers[] = {{"x", R},      constant("adapters"), {"t
                                         index("rows"), index("choices"),     index("logit_rows", kOptional)};
 constexpr BufferInfo kLoraBBuffers[] = {{"t", R},      constant("adapters"), {"y", RW},
                                         index("rows"), index("choices"),     index("logit_rows", kOptional)};
-constexpr BufferInfo kAllReduceBuffers[] = {{"x", R}, {"y", RW}};
-constexpr BufferInfo kAddRowsBuffers[] = {{"x", R}, {"like", R, kOptional}, {"y", RW}};
+constexpr BufferInfo kAllReduceBuffers[] = {{"x", R}, sum("y")};
+constexpr BufferInfo kAddRowsBuffers[] = {{"x", R}, {"like", R, kOptional}, sum("y")};
 constexpr BufferInfo kMixStreamsBuffers[] = {
     {"streams", RW}, {"hidden", RW}, {"gates", R}, constant("weights"), constant("scales", kOptional)};
 constexpr BufferInfo kSparsifyBuffers[] = {{"x", RW}};
@@ -694,8 +695,8 @@ consteval bool has_field(const OpInfo& op, std::string_view name) {
     return false;
 }
 
-// A weight's size is known, and its input is an activation; planes stand behind their weight; and no command writes
-// what the model has, or the host tells.
+// A weight's size is known, and its input is an activation; planes stand behind their weight; what may be added to has
+// the parameter that says so; and no command writes what the model has, or the host tells.
 consteval bool complete(const OpInfo& op) {
     bool any_weight = false;
     for (const BufferInfo& b : op.buffers) {
@@ -708,6 +709,7 @@ consteval bool complete(const OpInfo& op) {
         } else if (!b.rows.empty() || !b.cols.empty() || !b.input.empty()) {
             return false;
         }
+        if (!b.adds.empty() && (b.access != RW || !has_field(op, b.adds))) return false;
         const bool plane = b.kind == kScales || b.kind == kBiases;
         if (plane && !any_weight) return false;
         if ((plane || b.kind == kWeight || b.kind == kConstant || b.kind == kIndex) && b.access != R) return false;

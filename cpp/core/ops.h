@@ -83,6 +83,8 @@ struct BufferInfo {
     // A weight names the parameters that are its rows and columns, and the activation whose rows are multiplied with it
     // as they are; it names none where the op computes something else of them first.
     std::string_view rows = {}, cols = {}, input = {};
+    // Of one that a command may add to: the parameter that says whether it does; where it is 0, the buffer is written.
+    std::string_view adds = {};
 };
 
 // A 4-byte field of an op's parameters.

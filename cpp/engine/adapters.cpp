@@ -44,12 +44,12 @@ std::uint64_t AdapterSlots::part_bytes(std::size_t linear, std::uint32_t max_ran
     return max_rank ? kAdapterHeadBytes + lora_a_bytes(max_rank, l.cols) + lora_b_bytes(max_rank, l.rows) : 0;
 }
 
-std::uint64_t AdapterSlots::slot_bytes(const std::vector<AdapterPlan::Part>& parts) const {
+std::uint64_t AdapterSlots::slot_bytes(const std::vector<AdapterPlan::Layer>& parts) const {
     return parts.empty() ? 0 : parts.back().offset + part_bytes(parts.size() - 1, parts.back().max_rank);
 }
 
-std::vector<AdapterPlan::Part> AdapterSlots::parts_with(std::span<const AdapterTensors> tensors) const {
-    std::vector<AdapterPlan::Part> parts = plan_.parts;
+std::vector<AdapterPlan::Layer> AdapterSlots::parts_with(std::span<const AdapterTensors> tensors) const {
+    std::vector<AdapterPlan::Layer> parts = plan_.parts;
     parts.resize(linears_.size());
     for (const AdapterTensors& t : tensors) {
         std::uint32_t& rank = parts[t.linear - 1].max_rank;
@@ -89,7 +89,8 @@ void AdapterSlots::check(std::span<const AdapterTensors> tensors) const {
     }
 }
 
-void AdapterSlots::resize(Device& device, std::vector<AdapterPlan::Part> parts, std::size_t slots, std::uint32_t rows) {
+void AdapterSlots::resize(Device& device, std::vector<AdapterPlan::Layer> parts, std::size_t slots,
+                          std::uint32_t rows) {
     const std::uint64_t bytes = slot_bytes(parts), old_bytes = slot_bytes(plan_.parts);
     if (bytes / 4 > UINT32_MAX)
         throw InvalidArgumentError("an adapter of " + std::to_string(bytes) + " bytes is too large");
@@ -99,7 +100,7 @@ void AdapterSlots::resize(Device& device, std::vector<AdapterPlan::Part> parts, 
         std::vector<std::byte> from(old_bytes), to(bytes);
         device.download({slots_.at().buffer, s * old_bytes, old_bytes}, from);
         for (std::size_t i = 0; i < plan_.parts.size(); ++i) {
-            const AdapterPlan::Part &old = plan_.parts[i], &part = parts[i];
+            const AdapterPlan::Layer &old = plan_.parts[i], &part = parts[i];
             if (old.max_rank == 0) continue;
             const Linear& l = linears_[i];
             const std::byte* const a = from.data() + old.offset;
@@ -113,7 +114,7 @@ void AdapterSlots::resize(Device& device, std::vector<AdapterPlan::Part> parts, 
         device.upload({fresh.at().buffer, s * bytes, bytes}, to);
     }
     std::uint32_t most = 0;
-    for (const AdapterPlan::Part& part : parts) most = std::max(most, part.max_rank);
+    for (const AdapterPlan::Layer& part : parts) most = std::max(most, part.max_rank);
     std::vector<DeviceBuffer> scratch;
     for (std::size_t i = 0; i < plan_.scratch.size(); ++i) {
         scratch.emplace_back(device, std::uint64_t{most} * rows * sizeof(float), MemoryKind::kDevice);
@@ -144,7 +145,7 @@ std::uint32_t AdapterSlots::add(Device& device, std::span<const AdapterTensors> 
     std::vector<std::byte> slot(bytes);
     for (const AdapterTensors& t : tensors) {
         const Linear& l = linears_[t.linear - 1];
-        const AdapterPlan::Part& part = plan_.parts[t.linear - 1];
+        const AdapterPlan::Layer& part = plan_.parts[t.linear - 1];
         AdapterHead head{t.rank, t.scale};
         const Halves of_a(t.a, head.scale), of_b(t.b, head.scale);
         std::byte* const at = slot.data() + part.offset;

@@ -40,11 +40,11 @@ class AdapterSlots {
 
   private:
     // The parts of all layers, so large as those that there are and these need.
-    std::vector<AdapterPlan::Part> parts_with(std::span<const AdapterTensors> tensors) const;
-    std::uint64_t slot_bytes(const std::vector<AdapterPlan::Part>& parts) const;
+    std::vector<AdapterPlan::Layer> parts_with(std::span<const AdapterTensors> tensors) const;
+    std::uint64_t slot_bytes(const std::vector<AdapterPlan::Layer>& parts) const;
     std::uint64_t part_bytes(std::size_t linear, std::uint32_t max_rank) const;
     // Moves what there is to slots of other parts, or to more of them.
-    void resize(Device& device, std::vector<AdapterPlan::Part> parts, std::size_t slots, std::uint32_t rows);
+    void resize(Device& device, std::vector<AdapterPlan::Layer> parts, std::size_t slots, std::uint32_t rows);
     void check(std::span<const AdapterTensors> tensors) const;
 
     const std::vector<Linear>& linears_;

@@ -380,7 +380,7 @@ void Emitter::begin_addition(const std::string& name, int layer, const Act& x, c
     if (o.softcap != 0 || o.activation || o.format != kActF32 || o.fixed_rows) {
         throw InvalidArgumentError("the products of " + name + " go through a function, to which nothing is added");
     }
-    const AdapterPlan::Part& part = adapters->parts.at(w.linear - 1);
+    const AdapterPlan::Layer& part = adapters->parts.at(w.linear - 1);
     const LoraParams params{.rows = 0,
                             .n = static_cast<u32>(w.rows),
                             .k = static_cast<u32>(w.cols),
@@ -395,7 +395,7 @@ void Emitter::begin_addition(const std::string& name, int layer, const Act& x, c
 }
 
 void Emitter::emit_addition(Op op, const std::string& name, int layer, const Binding& from, const Binding& to,
-                            const LoraParams& params, const AdapterPlan::Part& part) {
+                            const LoraParams& params, const AdapterPlan::Layer& part) {
     const Binding& slots = adapters->slots;
     emit(op, name, layer)
         .buffer(from)

@@ -219,12 +219,12 @@ class Emitter : public PlanContext {
         int layer;
         Binding t, y;
         LoraParams params;
-        AdapterPlan::Part part;
+        AdapterPlan::Layer part;
     };
     void begin_addition(const std::string& name, int layer, const Act& x, const Weight& w, const Binding& y,
                         const MatmulOptions& options);
     void emit_addition(Op op, const std::string& name, int layer, const Binding& from, const Binding& to,
-                       const LoraParams& params, const AdapterPlan::Part& part);
+                       const LoraParams& params, const AdapterPlan::Layer& part);
     void emit_additions();
 
     std::vector<Addition> additions_;

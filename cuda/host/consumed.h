@@ -55,6 +55,11 @@ class Consumed {
     // A weight's buffer, whose planes are taken with it.
     const Binding& weight(std::size_t at) {
         weights_ = true;
+        for (const WeightPlace& place : weight_places(op_info(command_.op))) {
+            if (place.buffer != at || !place.planar()) continue;
+            buffers_.set(place.scales);
+            buffers_.set(place.biases);
+        }
         return buffer(at);
     }
 

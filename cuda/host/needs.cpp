@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstdint>
 #include <initializer_list>
 
 #include "cuda/kernels/kv_layout.h"
@@ -40,9 +39,7 @@ bool Needs::covers(const Needs& o) const {
 
 std::string Needs::definitions() const {
     const auto number = [](u32 v) { return std::to_string(v); };
-    std::uint64_t mask = 0;
-    for (const u32 op : ops) mask |= std::uint64_t{1} << op;
-    return "#define AKUNU_OPS " + std::to_string(mask) + "ull\n" + list("AKUNU_READERS", readers, number) +
+    return list("AKUNU_OPS", ops, number) + list("AKUNU_READERS", readers, number) +
            list("AKUNU_KV_TYPES", kv_types, number) + list("AKUNU_GROUPS", groups, number) +
            list("AKUNU_DECODE_KINDS", decode_kinds, number) + list("AKUNU_PROMPT_DIMS", prompt_dims, number) +
            list("AKUNU_GATE_UP_READERS", gate_up_readers, number) + list("AKUNU_DOWN_READERS", down_readers, number);

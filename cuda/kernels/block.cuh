@@ -5,6 +5,12 @@
 
 namespace akunu::cuda {
 
+// Whether some command has this op.
+#define X(op) || kOp == (op)
+template <u32 kOp>
+constexpr bool kUses = false AKUNU_OPS;
+#undef X
+
 // The handle of an op. It is one word, by value, and all else in shared memory: the stack is dropped from the cache at
 // every barrier of the grid.
 struct Block {

@@ -106,7 +106,6 @@ enum OpCode : u32 {
     kOpAllReduce,
     kNumOps,
 };
-static_assert(kNumOps <= 64, "AKUNU_OPS has a bit for each");
 
 // How weights are read. Planar types of one kind share a reader, whose `spec` says the rest.
 enum Reader : u32 {

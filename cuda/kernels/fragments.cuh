@@ -104,17 +104,17 @@ template <>
 struct Fragments<kReadQ4_0> : CodeFragments {
     static constexpr bool kSums = false;
     static constexpr u32 kApart = 16;
-    struct Part {
+    struct Loaded {
         uint4 q;
         u16 d;
     };
     static AKUNU_DEVICE u32 lane_at(u32 g, u32 t) { return group_at(g, t, 0); }
     template <typename At>
-    static AKUNU_DEVICE void load(At unit, u32, u32 lane, u32 upper, Part& p) {
+    static AKUNU_DEVICE void load(At unit, u32, u32 lane, u32 upper, Loaded& p) {
         p.q = lane_piece(unit, 0, lane, upper);
         p.d = weights_at<u16>(lane_extras<kReadQ4_0>(unit, lane, upper) + lane % 4 * 2);
     }
-    static AKUNU_DEVICE void multiply(const Part (&p)[2], const StepInputs<2>& in, float (&sum)[2]) {
+    static AKUNU_DEVICE void multiply(const Loaded (&p)[2], const StepInputs<2>& in, float (&sum)[2]) {
         const u32 wa[4] = {p[0].q.x, p[0].q.y, p[0].q.z, p[0].q.w}, wb[4] = {p[1].q.x, p[1].q.y, p[1].q.z, p[1].q.w};
         u32 a[2][4], b[2][4];  // of the low nibbles, and of the high ones
         AKUNU_UNROLL
@@ -147,17 +147,17 @@ template <>
 struct Fragments<kReadMxfp4> : CodeFragments {
     static constexpr bool kSums = false;
     static constexpr u32 kApart = 16;
-    struct Part {
+    struct Loaded {
         uint4 q;
         u8 exponent;
     };
     static AKUNU_DEVICE u32 lane_at(u32 g, u32 t) { return group_at(g, t, 0); }
     template <typename At>
-    static AKUNU_DEVICE void load(At unit, u32, u32 lane, u32 upper, Part& p) {
+    static AKUNU_DEVICE void load(At unit, u32, u32 lane, u32 upper, Loaded& p) {
         p.q = lane_piece(unit, 0, lane, upper);
         p.exponent = weights_at<u8>(lane_extras<kReadMxfp4>(unit, lane, upper) + lane % 4);
     }
-    static AKUNU_DEVICE void multiply(const Part (&p)[2], const StepInputs<2>& in, float (&sum)[2]) {
+    static AKUNU_DEVICE void multiply(const Loaded (&p)[2], const StepInputs<2>& in, float (&sum)[2]) {
         constexpr u32 kLeast = 0x03020100u, kMost = 0x0C080604u;  // magnitudes by their three bits
         u32 low[2][4], high[2][4];                                // of both rows
         AKUNU_UNROLL
@@ -186,13 +186,13 @@ template <>
 struct Fragments<kReadQ8_0> : CodeFragments {
     static constexpr bool kSums = false;
     static constexpr u32 kApart = 128;
-    struct Part {
+    struct Loaded {
         uint4 q[2];
         u16 d[2];
     };
     static AKUNU_DEVICE u32 lane_at(u32 g, u32 t) { return group_at(g, t / 2, t % 2 * 16); }
     template <typename At>
-    static AKUNU_DEVICE void load(At unit, u32, u32 lane, u32 upper, Part& p) {
+    static AKUNU_DEVICE void load(At unit, u32, u32 lane, u32 upper, Loaded& p) {
         const At extras = lane_extras<kReadQ8_0>(unit, lane, upper) + lane % 4 / 2 * 2;
         AKUNU_UNROLL
         for (u32 i = 0; i < 2; ++i) {
@@ -200,7 +200,7 @@ struct Fragments<kReadQ8_0> : CodeFragments {
             p.d[i] = weights_at<u16>(extras + i * 4);
         }
     }
-    static AKUNU_DEVICE void multiply(const Part (&p)[2], const StepInputs<2>& in, float (&sum)[2]) {
+    static AKUNU_DEVICE void multiply(const Loaded (&p)[2], const StepInputs<2>& in, float (&sum)[2]) {
         int product[2][4] = {};
         AKUNU_UNROLL
         for (u32 i = 0; i < 2; ++i) {
@@ -219,20 +219,20 @@ template <>
 struct Fragments<kReadQ4_K> : CodeFragments {
     static constexpr bool kSums = true;
     static constexpr u32 kApart = 64;
-    struct Part {
+    struct Loaded {
         uint4 q;
         u32 groups;  // the two groups' scales and minima
         KFactors factors;
     };
     static AKUNU_DEVICE u32 lane_at(u32 g, u32 t) { return group_at(g, t / 2 * 2, t % 2 * 16); }
     template <typename At>
-    static AKUNU_DEVICE void load(At unit, u32 in_unit, u32 lane, u32 upper, Part& p) {
+    static AKUNU_DEVICE void load(At unit, u32 in_unit, u32 lane, u32 upper, Loaded& p) {
         const At extras = lane_extras<kReadQ4_K>(unit, lane, upper);
         p.q = lane_piece(unit, in_unit, lane, upper);
         p.groups = weights_at<u32>(extras + in_unit * 8 + lane % 4 / 2 * 4);
         p.factors = k_factors(weights_at<uint4>(extras));
     }
-    static AKUNU_DEVICE void multiply(const Part (&p)[2], const StepInputs<2>& in, float (&sum)[2]) {
+    static AKUNU_DEVICE void multiply(const Loaded (&p)[2], const StepInputs<2>& in, float (&sum)[2]) {
         const u32 wa[4] = {p[0].q.x, p[0].q.y, p[0].q.z, p[0].q.w}, wb[4] = {p[1].q.x, p[1].q.y, p[1].q.z, p[1].q.w};
         u32 a[2][4], b[2][4];  // of the low nibbles, and of the high ones, which are 16 times what they count
         AKUNU_UNROLL
@@ -265,7 +265,7 @@ template <>
 struct Fragments<kReadQ6_K> : CodeFragments {
     static constexpr bool kSums = false;
     static constexpr u32 kApart = 128;
-    struct Part {
+    struct Loaded {
         uint4 q;
         uint2 rest;
         u8 scales[2];
@@ -273,7 +273,7 @@ struct Fragments<kReadQ6_K> : CodeFragments {
     };
     static AKUNU_DEVICE u32 lane_at(u32 g, u32 t) { return group_at(g, t / 2, t % 2 * 16); }
     template <typename At>
-    static AKUNU_DEVICE void load(At unit, u32 in_unit, u32 lane, u32 upper, Part& p) {
+    static AKUNU_DEVICE void load(At unit, u32 in_unit, u32 lane, u32 upper, Loaded& p) {
         p.q = lane_piece(unit, in_unit, lane, upper);
         p.rest =
             weights_at<uint2>(unit + piece_at(lane / 4 + 8 * upper, 8 + in_unit * 2 + lane % 4 / 2) + lane % 2 * 8);
@@ -282,7 +282,7 @@ struct Fragments<kReadQ6_K> : CodeFragments {
         p.scales[1] = weights_at<u8>(scales + 4);
         p.d = weights_at<u16>(extras + 16);
     }
-    static AKUNU_DEVICE void multiply(const Part (&p)[2], const StepInputs<2>& in, float (&sum)[2]) {
+    static AKUNU_DEVICE void multiply(const Loaded (&p)[2], const StepInputs<2>& in, float (&sum)[2]) {
         // A code of six bits becomes a signed byte, four times what it is above 32. See tile_layout.h.
         u32 low[2][4], high[2][4];  // of both rows
         AKUNU_UNROLL
@@ -313,17 +313,17 @@ constexpr float kPartShift = 0x1p11f;  // from a part of the inputs to the next
 struct FloatFragments {
     static constexpr bool kFloats = true, kSums = false;
     static constexpr u32 kParts = 2, kPieces = 4, kStepBytes = 2 * kStepInputs, kApart = 64;
-    struct Part {
+    struct Loaded {
         uint4 q[4];
     };
     static AKUNU_DEVICE bool owns(u32 g, u32) { return g < kParts; }
     static AKUNU_DEVICE u32 part(u32 g) { return g; }
     static AKUNU_DEVICE u32 lane_at(u32, u32 t) { return 16 * t; }
-    static AKUNU_DEVICE void load(u32 unit, u32, u32 lane, u32 upper, Part& p) {
+    static AKUNU_DEVICE void load(u32 unit, u32, u32 lane, u32 upper, Loaded& p) {
         AKUNU_UNROLL
         for (u32 i = 0; i < 4; ++i) p.q[i] = lane_float_piece(unit, i, lane, upper);
     }
-    static AKUNU_DEVICE void multiply(const Part (&p)[2], const StepInputs<4>& in, float (&sum)[2]) {
+    static AKUNU_DEVICE void multiply(const Loaded (&p)[2], const StepInputs<4>& in, float (&sum)[2]) {
         const float used = in.t == 0 ? in.factor : 0.0f;  // of the lane's two columns
         float product[2][4] = {};                         // two chains
         AKUNU_UNROLL

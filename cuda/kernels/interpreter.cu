@@ -3,9 +3,9 @@
 // Every block takes its share of every command. A command that reads what others of its stage write waits at a barrier
 // of the whole grid, which is given up after a time: a wrong table ends in an error, never in a hang.
 //
-// AKUNU_OPS, a bit for each op, and AKUNU_READERS, AKUNU_KV_TYPES, AKUNU_GROUPS, AKUNU_DECODE_KINDS and
-// AKUNU_PROMPT_DIMS, lists of X(value), name what the commands use; nothing else is compiled. AKUNU_GATE_UP_READERS and
-// AKUNU_DOWN_READERS are those of experts' weights, all readers where they are not given.
+// AKUNU_OPS, AKUNU_READERS, AKUNU_KV_TYPES, AKUNU_GROUPS, AKUNU_DECODE_KINDS and AKUNU_PROMPT_DIMS, lists of X(value),
+// name what the commands use; nothing else is compiled. AKUNU_GATE_UP_READERS and AKUNU_DOWN_READERS are those of
+// experts' weights, all readers where they are not given.
 #include "cards.cuh"
 #include "decode_attention.cuh"
 #include "delta_rule.cuh"
@@ -43,10 +43,6 @@ AKUNU_DEVICE_CALL void copy_mirrors(const Launch& launch, bool back) {
         }
     }
 }
-
-// Whether some command has this op.
-template <u32 kOp>
-constexpr bool kUses = (AKUNU_OPS >> kOp & 1) != 0;
 
 #ifndef AKUNU_GATE_UP_READERS
 #define AKUNU_GATE_UP_READERS AKUNU_READERS

@@ -186,7 +186,7 @@ AKUNU_DEVICE bool is_router(Block b, const MatmulParams& p) {
 template <typename F>
 AKUNU_DEVICE void matvec_rows(Block b) {
     const auto& p = b.params<MatmulParams>();
-    if constexpr (F::kFloatBytes == 4 && (AKUNU_OPS >> kOpRoute & 1) != 0) {
+    if constexpr (F::kFloatBytes == 4 && kUses<kOpRoute>) {
         if (is_router(b, p)) return router_rows(b);
     }
     const MatmulOutput out{p, b.buffer<float>(2), b.buffer<float>(3)};

@@ -384,7 +384,7 @@ AKUNU_DEVICE TileInputs tile_inputs(u32 k, const TileMemory& m, u32 lane) {
 // The operands of a lane for a step of some tiles.
 template <typename T, u32 kTiles = 1>
 struct TileStep {
-    typename T::Part part[kTiles][2];
+    typename T::Loaded part[kTiles][2];
     StepInputs<T::kPieces> in;
 
     // `in_unit`: which of its unit's steps it is.

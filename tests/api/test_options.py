@@ -123,6 +123,15 @@ def test_an_unknown_argument_names_the_nearest():
         request(zzz=1.0)
 
 
+@pytest.mark.parametrize(
+    ("theirs", "ours"),
+    [("n_predict", "max_tokens"), ("repeat_last_n", "penalty_window"), ("guided_json", "schema")],
+)
+def test_an_argument_of_another_program_names_what_does_the_same(theirs: str, ours: str):
+    with pytest.raises(InvalidArgumentError, match=rf"unknown argument {theirs}; did you mean {ours}\?"):
+        request(**{theirs: -1})
+
+
 def test_a_token_can_be_forbidden():
     assert request(logit_bias={5: -math.inf}).logit_bias == {5: -math.inf}
 

@@ -30,14 +30,14 @@ def compiled(
     nvrtc: ctypes.CDLL, target: str, ops: list[str], readers: list[str], cards: int = 1, races: int = 0
 ) -> tuple[str, bytes]:
     """Compile the interpreter with these ops and readers: NVRTC's log, and PTX or machine code."""
-    mask = sum(1 << OPS.index(op) for op in ops)
+    codes = " ".join(f"X({OPS.index(op)})" for op in ops)
     numbers = " ".join(f"X({READERS.index(r)})" for r in readers)
     hopper = target.partition("_")[2].startswith(("9", "1"))
     base = 1024 if hopper else 0  # as `limits_of` in cuda/host/gpu.cpp
     shared = (99 if target in ("sm_86", "sm_89", "sm_120") else 163 if target.endswith("_80") else 227) << 10
     text = (
         f"#define AKUNU_SHARED_BASE {base}\n#define AKUNU_SHARED_BYTES {shared}\n"
-        f"#define AKUNU_CARDS {cards}\n#define AKUNU_RACECHECK {races}\n#define AKUNU_OPS {mask}ull\n"
+        f"#define AKUNU_CARDS {cards}\n#define AKUNU_RACECHECK {races}\n#define AKUNU_OPS {codes}\n"
         f"#define AKUNU_READERS {numbers}\n#define AKUNU_KV_TYPES X(0) X(5) X(10) X(11) X(15)\n"
         "#define AKUNU_GROUPS X(1)\n#define AKUNU_DECODE_KINDS X(8) X(64)\n"
         "#define AKUNU_PROMPT_DIMS X(64) X(128) X(256) X(512)\n" + source(set())

@@ -58,18 +58,18 @@ def definitions(
         [READERS.index(name) for name in readers],
     )
     lists = {
+        "OPS": [OPS.index(op) for op in ops],
         "READERS": numbers,
         "KV_TYPES": [pair_number(pair) for pair in pairs],
         "GROUPS": groups,
         "DECODE_KINDS": kinds,
         "PROMPT_DIMS": [64, 128, 256, 320, 512, 640],
     }
-    mask = sum(1 << OPS.index(op) for op in ops)
     lines = [f"#define AKUNU_{name} {' '.join(f'X({n})' for n in values)}" for name, values in lists.items()]
     lines.append("#define EMULATOR_READER_NAMES " + ", ".join(f'"{name}"' for name in READERS))
     lines.append(f"#define AKUNU_SHARED_BYTES {(99 if small else 227) << 10}\n#define AKUNU_CARDS {cards}")
     lines.append(f"#define AKUNU_RACECHECK {int(checks_races)}")
-    return [f"#define AKUNU_OPS {mask}ull", f"#define AKUNU_WARPGROUPS {int(not small)}", *lines]
+    return [f"#define AKUNU_WARPGROUPS {int(not small)}", *lines]
 
 
 def build(

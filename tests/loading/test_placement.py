@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
+import akunu
 from akunu import _core
 from akunu.base.errors import DeviceError, InvalidArgumentError, UnsupportedError
 from akunu.loading.placement import on_first, present
@@ -53,3 +54,9 @@ def test_auto_is_what_is_here_up_to_the_cpu(monkeypatch: pytest.MonkeyPatch) -> 
     assert present("auto") == ["gpu", "cpu"] and present("emulator") == ["emulator"]
     with pytest.raises(InvalidArgumentError, match=r"device: no 'abacus' here; there is .*cpu"):
         present("abacus")
+
+
+@pytest.mark.parametrize("device", [None, 0, b"cpu", ["cpu"]])
+def test_what_is_no_text_names_no_device(device: object) -> None:
+    with pytest.raises(InvalidArgumentError, match=r"device: found .*, expected 'auto' or one of .*cpu"):
+        akunu.load("ember", device=device)

@@ -126,7 +126,7 @@ def test_a_prompt_that_is_refused_is_no_prompt_that_was_run(served):
         "akunu_prompt_tokens_total", model="ember"
     )
     for reason, more in (("error", 1), ("cancelled", 0)):
-        grown = [count("akunu_texts_total", model="ember", reason=reason) for count in (before, after)]
+        grown = [count("akunu_generations_total", model="ember", reason=reason) for count in (before, after)]
         assert grown[1] - grown[0] == more
 
 

@@ -221,6 +221,26 @@ _ALIASES: Final[Mapping[str, Callable[[Any], dict[str, Any]]]] = {
 """
 
 
+_ELSEWHERE: Final[Mapping[str, str]] = {
+    "guided_choice": "choice",
+    "guided_grammar": "grammar",
+    "guided_json": "schema",
+    "guided_regex": "regex",
+    "json_schema": "schema",
+    "max_completion_tokens": "max_tokens",
+    "n_predict": "max_tokens",
+    "n_probs": "logprobs",
+    "num_predict": "max_tokens",
+    "repeat_last_n": "penalty_window",
+    "stop_sequences": "stop",
+    "stop_strings": "stop",
+    "temp": "temperature",
+    "top_logprobs": "logprobs",
+    "typ_p": "typical_p",
+}
+"""Names of other programs that are no arguments here, and what does the same."""
+
+
 def _translated(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options by our own names.
 
@@ -252,7 +272,8 @@ def own_names(options: Mapping[str, object], known: type[GenerationOptions]) -> 
     names = known.__annotations__
     for name in options:
         if name not in names:
-            close = difflib.get_close_matches(name, names, n=1)
+            meant = _ELSEWHERE.get(name)
+            close = [meant] if meant in names else difflib.get_close_matches(name, names, n=1)
             hint = f"did you mean {close[0]}?" if close else f"known are: {', '.join(names)}"
             raise InvalidArgumentError(f"unknown argument {name}; {hint}")
     return _translated(options)

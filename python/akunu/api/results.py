@@ -139,7 +139,7 @@ class Completion:
 
 
 class BatchError(AkunuError):
-    """Texts of `Model.generate_batch` failed. It is raised when the others are written, and has them.
+    """Prompts of `Model.generate_batch` failed. It is raised when the others are written, and has them.
 
     Attributes
     ----------

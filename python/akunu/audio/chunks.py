@@ -11,9 +11,9 @@ from akunu.audio.parts import Bytes, FileRecording
 __all__ = ["FORMATS", "Chunks", "au_recordings"]
 
 _UNKNOWN: Final = 1 << 62
-"""Sizes of 64 bits from which they mean nothing."""
+"""A 64-bit size of at least this means that the length is unknown."""
 _REST: Final = 4096
-"""Fewer bytes after the sound than this are left out, whatever they are."""
+"""Bytes behind the sound that are left out, whatever they are, where they are fewer than this."""
 _MOST_CHUNKS: Final = 1000
 
 

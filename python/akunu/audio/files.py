@@ -35,7 +35,7 @@ _BYTES: Final = re.compile(
 """Lines of libsndfile's log: bytes of sound that a WAV, AIFF or AU file announces, and those there are; of
 a W64 or RF64 file those of all of it."""
 _UNKNOWN: Final = 0x7F000000
-"""Announced bytes from which they mean nothing: what writes to a pipe says the most that it can."""
+"""An announced size of at least this is unknown: programs that write to a pipe announce the largest one."""
 
 
 class _Watched:

@@ -17,7 +17,7 @@ SAMPLE_RATE: Final = 16000
 """Samples a second that speech models take."""
 
 MAX_CHANNELS: Final = 64
-"""More columns are an array that lies on its side."""
+"""The most channels; an array with more columns is taken for one with its axes exchanged."""
 
 RATES: Final = range(1000, 1_000_001)
 

@@ -108,7 +108,7 @@ class DeviceError(AkunuError):
 
 @contextmanager
 def errors_of(path: object) -> Iterator[None]:
-    """Within it, an error about what a model's files say begins with their path, once."""
+    """Begin the messages of errors about a model's files with their path, once."""
     try:
         yield
     except (ModelFileError, UnsupportedError, TokenizerError) as error:

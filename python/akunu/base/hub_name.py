@@ -23,8 +23,11 @@ _NAME = re.compile(
 """`models/x.gguf` is rather a file that is not there."""
 _ADDRESS = re.compile(
     r"/(?P<repo>[\w.-]+/[\w.-]+)"
-    r"((/(tree|blob|resolve)/(?P<revision>[^/]+)(/(?P<file>.+))?)?/?|(@(?P<tag>[\w][\w./-]*))?(:(?P<quant>[^:]+))?)"
+    r"((/(tree|blob|resolve|raw)/(?P<revision>[^/]+)(/(?P<file>.+))?)?/?"
+    r"|/(?P<own>.+\.gguf)|(@(?P<tag>[\w][\w./-]*))?(:(?P<quant>[^:]+))?)"
 )
+"""A file right behind the repository is llama-run's form."""
+_SCHEME = re.compile(r"\A(hf|huggingface)://", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +66,7 @@ def parse(name: str) -> HubName | None:
     >>> parse("https://huggingface.co/Qwen/Qwen3-0.6B-GGUF/blob/main/Qwen3-0.6B-Q8_0.gguf")
     HubName(repo='Qwen/Qwen3-0.6B-GGUF', revision='main', file='Qwen3-0.6B-Q8_0.gguf')
     """
+    name = _SCHEME.sub(f"https://{HOSTS[0]}/", name, count=1)
     if re.match(r"https?://|(www\.)?(huggingface|hf)\.co/", name, re.IGNORECASE):
         return _address(name)
     found = _NAME.fullmatch(name)
@@ -83,7 +87,7 @@ def _address(name: str) -> HubName:
             f"https://{HOSTS[0]}/user/repo; download other files first, and give their path"
         )
     # A folder of a repository holds a quantization's parts: its name is found among the files'.
-    file = unquote(found["file"] or found["quant"] or "").strip("/")
+    file = unquote(found["file"] or found["own"] or found["quant"] or "").strip("/")
     revision = unquote(found["revision"] or found["tag"] or DEFAULT_REVISION)
     return HubName(found["repo"], revision, _without_latest(file) if found["quant"] else file)
 

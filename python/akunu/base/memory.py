@@ -62,7 +62,7 @@ class Memory:
 
     @property
     def total(self) -> int:
-        """All of them."""
+        """All bytes that the model takes."""
         return self.weights + self.weights_mapped + self.kv_cache + self.scratch
 
 

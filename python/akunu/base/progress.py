@@ -33,7 +33,7 @@ _BAR_AFTER_SECONDS: Final = 0.3
 """Work that is over before this shows no bar, and does not pay for the import of `rich`."""
 
 _LINE_EVERY_SECONDS: Final = 0.5
-"""Between two changes of a line in a notebook."""
+"""Seconds between two changes of a line in a notebook."""
 
 
 def check_progress(progress: object) -> None:

@@ -47,10 +47,10 @@ class Calls(Protocol):
     tools: Tools
 
     def begin(self, name: str) -> None:
-        """A call begins."""
+        """Begin a call."""
 
     def arguments(self, fragment: str) -> None:
-        """More of its arguments, as JSON."""
+        """Add to the arguments of the call, as JSON."""
 
     def done(self) -> None:
         """End the call, which is complete."""
@@ -428,7 +428,7 @@ def begin_argument(calls: Calls, name: str, key: str, opening: str) -> str:
 
 
 def end_arguments(calls: Calls, name: str, opening: str) -> None:
-    """No argument follows."""
+    """End the arguments of the call."""
     if not opening:
         calls.begin(name)
     calls.arguments("}" if opening else "{}")

@@ -33,10 +33,10 @@ class Incoming:
         self.at = 0
         """The next character to read."""
         self.over = False
-        """Nothing more arrives."""
+        """Whether nothing more arrives."""
 
     def push(self, text: str) -> None:
-        """More has arrived."""
+        """Take what has arrived."""
         self.text += text
 
     def forget(self) -> None:
@@ -108,7 +108,7 @@ class Incoming:
         return mark
 
     def some(self, marks: Sequence[str]) -> Steps[tuple[str, str]]:
-        """Some text that no mark is part of, and the mark that follows it, which is taken too.
+        """Take text up to a mark, and the mark that follows it.
 
         The mark is "" where it is not known yet what follows; with an empty text: where all is over.
         """

@@ -66,7 +66,7 @@ class Marks:
         return places
 
     def narrow(self, string: str) -> set[int]:
-        """Also around a string that is the middle of a control token."""
+        """Return these places, and both ends of a string that is the middle of a control token."""
         places = self.spelt(string)
         inner = _lower(string).strip()
         if inner and len(inner) < self._longest and inner in self._joined:
@@ -74,7 +74,7 @@ class Marks:
         return places
 
     def wide(self, string: str) -> set[int]:
-        """Also after whatever may begin a control token, in case the template takes out what follows."""
+        """Return these, and what follows any beginning of a control token, which a template may end."""
         places = self.narrow(string)
         if self._lead:
             places.update(match.end() for match in self._lead.finditer(_lower(string)))

@@ -100,7 +100,7 @@ class Reader:
         return copied or None
 
     def variables(self, variables: object) -> dict[str, Any]:
-        """More variables, none of which is one of ours."""
+        """Variables of the caller, none of which has the name of one of ours."""
         if variables is None:
             return {}
         if not isinstance(variables, Mapping):

@@ -61,7 +61,7 @@ class OutputParser:
         self._steps = family.layout(self)
 
     def feed(self, text: str) -> list[Delta]:
-        """More of the answer; what is certain now."""
+        """Take more of the answer, and return what is certain now."""
         self.source.push(text)
         return self._proceed()
 

@@ -57,6 +57,8 @@ def present(wanted: str) -> list[str]:
     from akunu import _core
 
     ids = [device["id"] for device in _core.devices()]
+    if not isinstance(wanted, str):
+        raise InvalidArgumentError(f"device: found {wanted!r}, expected 'auto' or one of {', '.join(ids)}")
     if wanted == "auto":
         return ids[: ids.index("cpu") + 1]  # what comes after it is for tests
     gpus = _gpus(wanted)

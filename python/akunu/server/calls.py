@@ -23,7 +23,7 @@ Check = Callable[..., None]
 
 
 class _Unwanted(Exception):
-    """Nobody waits for this call."""
+    """Raised in a call that nobody waits for."""
 
 
 async def call(server: Server, record: RequestRecord, entry: Entry, work: Callable[[Check], T]) -> T:

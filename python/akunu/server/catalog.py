@@ -27,7 +27,7 @@ class _Listed(LoadOptions, kw_only=True, frozen=True, forbid_unknown_fields=True
     name: Annotated[str, msgspec.Meta(min_length=1)]
     path: Annotated[str, msgspec.Meta(min_length=1)]
     aliases: tuple[str, ...] = ()
-    """Other names; `*` and `?` stand for any characters, as in "claude-*"."""
+    """Other names that clients may ask for; `*` and `?` stand for any characters, as in "claude-*"."""
     preload: bool = False
     draft: str | bool | None = None
     mmproj: str | Literal[False] | None = None

@@ -90,7 +90,7 @@ class ApiError(Exception):
 
 
 def as_api_error(error: Exception) -> ApiError:
-    """Any exception as what a client is told of it; what is inside of an unexpected one stays in the log."""
+    """Return what a client is told of an exception; the details of an unexpected one stay in the log."""
     if isinstance(error, ApiError):
         return error
     message = str(error)

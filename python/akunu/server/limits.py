@@ -16,7 +16,7 @@ from akunu.server.settings import Settings
 __all__ = ["Guesses", "RateLimit", "queue_place", "too_long"]
 
 _WRONG_KEYS: Final = 30
-"""From one address: so many at once, and so many a minute."""
+"""Wrong keys that one address may send: at once, and a minute."""
 _FORGET: Final = 1000
 """Clients known at a time before those whose allowance is full again are forgotten."""
 

@@ -24,8 +24,8 @@ _WHOLE: Final = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
 
 
 _ENGINE: Final = (
-    (GaugeMetricFamily, "waiting", "Texts that wait for a slot."),
-    (GaugeMetricFamily, "running", "Texts that have a slot."),
+    (GaugeMetricFamily, "waiting", "Sequences that wait for a slot."),
+    (GaugeMetricFamily, "running", "Sequences that have a slot."),
     (GaugeMetricFamily, "pages", "Pages of the KV cache."),
     (GaugeMetricFamily, "pages_held", "Pages that running sequences use, or that are pinned."),
     (GaugeMetricFamily, "pages_cached", "Pages kept for prompts that begin like an earlier sequence."),
@@ -35,9 +35,9 @@ _ENGINE: Final = (
     (CounterMetricFamily, "misses_new", "Prompts that began like no earlier sequence."),
     (CounterMetricFamily, "misses_evicted", "Prompts whose known beginning had made room for others."),
     (CounterMetricFamily, "drafted_tokens", "Tokens that were drafted."),
-    (CounterMetricFamily, "accepted_tokens", "Drafted tokens that were right."),
-    (CounterMetricFamily, "model_drafted_tokens", "Drafted tokens of a draft model or the model's own head."),
-    (CounterMetricFamily, "model_accepted_tokens", "Those of them that were right."),
+    (CounterMetricFamily, "accepted_tokens", "Draft tokens that were accepted."),
+    (CounterMetricFamily, "model_drafted_tokens", "Draft tokens of a draft model or the model's own head."),
+    (CounterMetricFamily, "model_accepted_tokens", "Tokens of such drafts that were accepted."),
 )
 """Fields of `ModelStats`, read when the metrics are asked for."""
 
@@ -75,35 +75,47 @@ class Meters:
             "akunu_requests", "Requests answered.", ("route", "status"), registry=registry
         )
         self.seconds = Histogram(
-            "akunu_request_seconds", "From a request to the end of its answer.", ("route",), buckets=_WHOLE,
+            "akunu_request_seconds", "Seconds from request to end of answer.", ("route",), buckets=_WHOLE,
             registry=registry,
         )  # fmt: skip
         self.first_token = Histogram(
-            "akunu_time_to_first_token_seconds", "From the request to the first text, waiting included.",
+            "akunu_time_to_first_token_seconds", "Seconds from request to first text, waiting included.",
             by_model, buckets=_FIRST, registry=registry,
         )  # fmt: skip
         self.between_tokens = Histogram(
-            "akunu_inter_token_seconds", "Between two tokens; those that come together share the time.",
+            "akunu_inter_token_seconds", "Seconds between tokens; those that come together share them.",
             by_model, buckets=_BETWEEN, registry=registry,
         )  # fmt: skip
         self.prompt_tokens = Counter(
-            "akunu_prompt_tokens", "Of prompts that were run.", by_model, registry=registry
+            "akunu_prompt_tokens", "Tokens of prompts that were run.", by_model, registry=registry
         )
         self.cached_tokens = Counter(
-            "akunu_cached_tokens", "Of prompts, found in the KV cache.", by_model, registry=registry
+            "akunu_cached_tokens",
+            "Tokens of prompts that were found in the KV cache.",
+            by_model,
+            registry=registry,
         )
-        self.generated_tokens = Counter("akunu_generated_tokens", "Written.", by_model, registry=registry)
+        self.generated_tokens = Counter(
+            "akunu_generated_tokens", "Tokens that were generated.", by_model, registry=registry
+        )
         self.generations = Counter(
-            "akunu_texts", "Texts that ended, by the reason.", ("model", "reason"), registry=registry
+            "akunu_generations",
+            "Generations that ended, by the reason.",
+            ("model", "reason"),
+            registry=registry,
         )
         self.audio_seconds = Counter(
-            "akunu_audio_seconds", "Of recordings that were transcribed.", by_model, registry=registry
+            "akunu_audio_seconds", "Seconds of recordings that were transcribed.", by_model, registry=registry
         )
-        self._queued = Gauge("akunu_texts_present", "Texts that run or wait.", by_model, registry=registry)
-        self._loaded = Gauge("akunu_model_loaded", "1 when it is in memory.", by_model, registry=registry)
+        self._queued = Gauge(
+            "akunu_active_generations", "Generations that run or wait.", by_model, registry=registry
+        )
+        self._loaded = Gauge(
+            "akunu_model_loaded", "1 while the model is in memory.", by_model, registry=registry
+        )
 
     def response(self) -> Response:
-        """All of them, in Prometheus's text format."""
+        """Return all metrics in Prometheus's text format."""
         for entry in self._models.entries():
             self._queued.labels(entry.spec.name).set(entry.queued)
             self._loaded.labels(entry.spec.name).set(entry.model is not None)

@@ -79,7 +79,7 @@ class AllowedFunctions(Fields):
 
 
 class AllowedTools(Fields, tag_field="type", tag="allowed_tools"):
-    """Some of the tools, as if they were all."""
+    """The tools that a request allows, as if there were no others."""
 
     allowed_tools: AllowedFunctions
 

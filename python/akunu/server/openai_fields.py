@@ -197,7 +197,7 @@ class ResponseFormat(Fields):
     type: Literal["text", "json_object", "json_schema"]
     json_schema: JsonSchema | None = None
     schema: dict[str, Any] | None = None
-    """Beside the type `json_object`, as llama.cpp's server has it."""
+    """A schema beside the type `json_object`, as llama.cpp's server takes it."""
 
     def options(self) -> dict[str, Any]:
         """Return the format as arguments of a generation."""

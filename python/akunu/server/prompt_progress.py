@@ -12,7 +12,7 @@ from akunu.api.streams import AsyncStream
 __all__ = ["Progress", "ProgressWatch", "progress_of"]
 
 _LOOK_SECONDS: Final = 0.1
-"""Between two looks at how far a prompt is."""
+"""Seconds between two looks at how far a prompt is."""
 
 
 class Progress(Piece):

@@ -31,7 +31,7 @@ _LAST_SECONDS: Final = 5
 """Seconds for sending the answers of generations that were ended."""
 
 _CANCEL_SECONDS: Final = 0.02
-"""Between one round of generations that are ended and the next."""
+"""Seconds between two rounds of generations that are ended."""
 
 _FORCED_SECONDS: Final = 1
 """Seconds that requests have to end after a second signal."""

@@ -122,7 +122,7 @@ class Task(Generic[T]):
         self._error: BaseException | None = None
 
     def advance(self, answer: Any) -> None:
-        """On to the next request, or to the end."""
+        """Go on to the next request, or to the end."""
         self._go(lambda: self._work.send(answer))
 
     def fail(self, error: BaseException) -> None:
@@ -195,7 +195,7 @@ class Batcher:
         return task
 
     def wait(self, condition: Callable[[], bool]) -> None:
-        """Until `condition` holds; it is asked after each task that ends."""
+        """Wait until `condition` holds; it is asked after each task that ends."""
         with self._changed:
             self._changed.wait_for(condition)
 

@@ -44,7 +44,7 @@ class ChannelsTranscriber:
         return max(one.duration for one in self._channels)
 
     def cancel(self) -> None:
-        """Nothing more is found; from any thread."""
+        """End the work; callable from any thread."""
         for one in self._channels:
             one.cancel()
 

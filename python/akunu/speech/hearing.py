@@ -79,7 +79,7 @@ class Hearing(ABC, Generic[Item, Heard]):
             tokenizer.start_sequence(options.language or self.language, options.task)
 
     def cancel(self) -> None:
-        """Nothing more is found; from any thread. What the model does for it ends within a step."""
+        """End the work; callable from any thread. What the model does for it ends within a step."""
         self._cancelled = True
         for task in list(self._tasks):
             task.cancelled = True

@@ -14,7 +14,7 @@ from akunu.speech.writers import written
 __all__ = ["UNSURE", "Transcription"]
 
 UNSURE: Final = 0.5
-"""Below this mean probability of its tokens a text is probably wrong: clear speech has 0.8 and more."""
+"""The mean probability of its tokens below which a text is probably wrong; clear speech has 0.8 and more."""
 
 
 @dataclass(frozen=True)

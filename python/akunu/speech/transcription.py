@@ -45,11 +45,11 @@ class _Window:
     frames: int  # of the recording
     first: bool = False
     alone: bool = False
-    """Not followed by one that hears the rest again."""
+    """Whether no other window follows that hears the rest again."""
     spoken: bool = False
     """Whether the window ends where speech does: what the model leaves out there is said all the same."""
     ahead: Sequence[Mel] = ()
-    """Later windows, to detect the language in."""
+    """Later windows in which the language may be detected."""
 
     @property
     def offset(self) -> float:

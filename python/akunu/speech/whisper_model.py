@@ -393,7 +393,7 @@ class WhisperModel(BaseModel):
         progress: TranscriptionProgress | None,
         options: TranscriptionOptions,
     ) -> ChannelsTranscriber:
-        """Each channel by itself; each reads the recording anew."""
+        """Transcribe each channel by itself; each reads the recording anew."""
         if hasattr(audio, "read"):
             audio = audio.read()
         if not (isinstance(audio, str | os.PathLike | bytes) or hasattr(audio, "__array__")):

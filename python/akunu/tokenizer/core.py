@@ -272,7 +272,7 @@ class Tokenizer:
         return ids
 
     def split_added(self, text: str, *, parse_special: bool) -> list[str | int]:
-        """Added tokens (ids) in a text, and the texts between them; `parse_special`: control tokens too."""
+        """Split a text into added tokens (ids), with `parse_special` also control tokens, and the rest."""
         text = _without_surrogates(text)
         return list(self._added_tokens.split(text, [(0, len(text))] if parse_special and text else []))
 

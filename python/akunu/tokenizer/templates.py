@@ -57,7 +57,7 @@ class Template:
 
     @property
     def ids(self) -> tuple[int, ...]:
-        """All of them."""
+        """Ids before and after."""
         pair = self.pair
         return (*self.before, *self.after, *pair.before, *pair.between, *pair.after)
 

@@ -77,6 +77,9 @@ def test_texts_are_of_the_grammars_of_llama_cpp(name: str, make) -> None:
         ("root ::= [-a\\-\\]^] [a-c-]", ["--", "aa", "]c", "^b"], ["b-", "ad"]),
         ('root ::= | "a" b\nb ::= ""\n', ["", "a"], ["aa"]),
         ('root ::= "(" root? ")" | leaf\nleaf ::= [0-9]*', ["()", "((12))", "7", "((()))"], ["(", "(()"]),
+        ('root ::= "a"{0} ("b" "c"){ 0 , 0 } "d"{00,}', ["", "d", "dd"], ["a", "ad", "bc"]),
+        ('root ::= "a" | b | "c" b?\nb ::= "x" c\nc ::= b* b', ["a", "c"], ["x", "cx"]),
+        ('root ::= "a" | "b" root\nunused ::= "c" unused', ["a", "bba"], ["b", "c"]),
         ('root ::= leaf-1 "a" "b"\r\nleaf-1 ::= [a-z]*\r\n', ["ab", "aaab", "abab"], ["a", "ba"]),
     ],
 )
@@ -107,7 +110,7 @@ def _structure(text: str) -> object:
         ("root ::= (", r"line 1: found 'the end', expected \)"),
         ("root ::= * ", "something to repeat"),
         ("root ::= []", "characters between"),
-        ("root ::= [z-a]", "a range that goes up"),
+        ("root ::= [z-a]", r"found '\[z-a\]', expected a range that goes up"),
         ('root ::= "\\q"', "an escape, not"),
         ('root ::= "\\ud800"', "a character, not U\\+D800"),
         ('root ::= "a"{3,2}', "counts in order"),
@@ -115,6 +118,8 @@ def _structure(text: str) -> object:
         ('root ::= "a" ) b', r"found '\)', expected a new line"),
         ("root ::= x\nx ::= y", "the rule x names y"),
         ('a ::= "x"', "no rule root"),
+        ('root ::= "a" root', "no text of the rule root ends"),
+        ('root ::= "a" ("b" | root{2,3}){1,2} [^\\x00-\\U0010FFFF]', "no text of the rule root ends"),
     ],
 )
 def test_a_mistake_is_named_with_its_place(text: str, message: str) -> None:

@@ -37,9 +37,9 @@ __all__ = ["DiskTier", "PageData"]
 
 ASIDE_SECONDS: Final = 0.040
 BESIDE_SECONDS: Final = 0.005
-"""Reading between two steps takes no longer, without sequences that run and beside some."""
+"""Seconds that reading may take between two steps: while no sequence runs, and while some do."""
 REST: Final = 9.0
-"""Beside sequences that run, writing rests so many times as long as it worked."""
+"""While sequences run, the writer rests so many times as long as it worked."""
 PENDING: Final = 1024
 """Sequences that wait to be written, the latest."""
 

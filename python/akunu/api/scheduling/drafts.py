@@ -45,7 +45,7 @@ PROPOSER_MOST: Final = 8
 GAIN: Final = 1.1
 """The least gain of a step with drafts over one without."""
 LONGEST_PAUSE: Final = 0.02
-"""Between two steps; a longer one was no work, nobody wanted a step."""
+"""The longest pause between two steps that counts as work; in a longer one nobody wanted a step."""
 KNOTS: Final = (1, 2, 4, 8, 16, 32)
 """Rows whose costs are learned; those between are interpolated."""
 ROW: Final = 0.05
@@ -105,7 +105,7 @@ class ProposerTrust:
         return self._known > PROPOSER_PRIOR
 
     def learn(self, drafted: int, accepted: int) -> None:
-        """So many of its tokens were verified, and the first so many of them held."""
+        """Learn from a draft of `drafted` tokens, of which the first `accepted` held."""
         for held in [True] * accepted + [False] * (accepted < drafted):
             self._known = min(self._known + 1, 1 / (1 - PROPOSER_FORGET))
             self.value += (held - self.value) / self._known

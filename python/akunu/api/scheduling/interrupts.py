@@ -96,7 +96,7 @@ class _HeldSignals:
                 _signal.signal(number, self._noting)
 
     def _restore(self) -> None:
-        """May be interrupted, and then ends its work before it raises."""
+        """Put the handlers back. An interrupt in the middle is raised when that is done."""
         try:
             while self._before:
                 number, handler = next(iter(self._before.items()))

@@ -117,7 +117,7 @@ class ModelProposer:
         """The exception that the handler of a signal raised in the latest `write`."""
 
     def choose(self, sequences: AnySequence[Sequence], step: float) -> None:
-        """There is one way to write."""
+        """Do nothing: a draft model has one way to draft."""
 
     def seconds(self, sequences: int, step: float) -> float:
         """Expected time to write a token for each of so many sequences; `step` is the engine's for one."""

@@ -72,7 +72,7 @@ class StepRows(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """A step."""
+    """A planned step."""
 
     parts: list[StepRows]
     steps: int = 1
@@ -315,7 +315,7 @@ class Planner:
         return moved
 
     def stats(self) -> ModelStats:
-        """Counts."""
+        """Return what was counted, for `Model.stats`."""
         return ModelStats(
             waiting=sum(not sequence.cancelled for sequence in self.waiting),
             running=len(self.running),

@@ -155,7 +155,7 @@ class Sequence:
     cached_tokens: int = 0
     """Tokens of the prompt that were in the cache then."""
     first_token_seconds: float = 0.0
-    """From `began` to the first token."""
+    """Seconds from `began` to the first token."""
     prefill_seconds: float = 0.0
     decode_seconds: float = 0.0
     """Time in steps, for the prompt and for the tokens after the first."""
@@ -194,12 +194,12 @@ class Sequence:
 
     @property
     def fetching(self) -> bool:
-        """Pages are looked for in files, or read from them, before anything is run."""
+        """Whether its pages are still looked for in files, or read from them, before anything is run."""
         return self.sought is not None or bool(self.kept)
 
     @property
     def hungry(self) -> bool:
-        """More of it should be computed. While its reader wakes up, a sequence runs one chunk ahead."""
+        """Whether more should be computed. A sequence runs one chunk ahead while its reader wakes up."""
         return len(self.ready) < 2 and not (self.ended or self.cancelled or self.error)
 
     def idle_for(self) -> float:

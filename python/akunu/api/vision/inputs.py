@@ -38,7 +38,7 @@ class Encoded:
 
 @dataclass(frozen=True, eq=False)
 class Placed:
-    """Some of an image's rows, in the places of a prompt's tokens from `start` on."""
+    """Rows of an image that stand in a prompt, in the places of its tokens from `start` on."""
 
     start: int
     image: Encoded

@@ -121,7 +121,7 @@ class Patches:
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """Some of an image's rows, which follow each other in a prompt."""
+    """Rows of an image that follow each other in a prompt."""
 
     patches: Patches
     first: int

@@ -68,6 +68,8 @@ def plain_reason(error: str) -> str:
         return "it is larger than what can be compiled (65,000 symbols)"
     if "too many expressions" in error or "Too many items" in error:
         return "it is larger than what can be followed; repeat less, or state a smaller number of repetitions"
+    if "coerce_one_of" in error:
+        return "oneOf: a value may be of two of its schemas, which is not supported; use anyOf if it may be"
     return error.partition("\n<")[0].partition("<state>")[0].strip()
 
 

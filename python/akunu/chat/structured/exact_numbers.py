@@ -18,6 +18,7 @@ from decimal import Decimal
 from typing import Any, Final
 
 from akunu.base.errors import InvalidArgumentError
+from akunu.chat.structured.disjoint import resolved
 from akunu.chat.structured.names import can_be
 from akunu.chat.structured.number_ranges import ANY_NUMBER, integer_range, number_at_least, number_at_most
 from akunu.chat.structured.patterns import has_alternatives
@@ -131,22 +132,10 @@ class ExactNumbers:
             if isinstance(reference, str):
                 if reference not in self._large:
                     self._large[reference] = False
-                    self._large[reference] = self._is_large(self._resolved(reference))
+                    self._large[reference] = self._is_large(resolved(self._root, reference))
                 if self._large[reference]:
                     return True
         return False
-
-    def _resolved(self, reference: str) -> Any:
-        found: Any = self._root
-        if not reference.startswith("#"):
-            return {}  # llguidance refuses it by name
-        for part in filter(None, reference[1:].split("/")):
-            key = part.replace("~1", "/").replace("~0", "~")
-            try:
-                found = found[int(key)] if isinstance(found, list) else found[key]
-            except (KeyError, ValueError, IndexError, TypeError):
-                return {}
-        return found
 
     def _add(self, body: Callable[[], str] | str, key: str, prefix: str = "r") -> str:
         """The name of the rule of an expression; a rule may name itself."""
@@ -197,13 +186,10 @@ class ExactNumbers:
         words = schema.keys() & _KEYWORDS
         if "$ref" in words:
             self._only(words, {"$ref"})
-            return self._rule(self._resolved(schema["$ref"]))
-        for key in ("anyOf", "oneOf"):
-            if key in words:
-                self._only(words, {key})
-                if key == "oneOf" and not self._differ(schema[key]):
-                    raise _NoPlace
-                return " | ".join(map(self._rule, schema[key]))
+            return self._rule(resolved(self._root, schema["$ref"]))
+        if "anyOf" in words:
+            self._only(words, {"anyOf"})
+            return " | ".join(map(self._rule, schema["anyOf"]))
         if "allOf" in words:
             self._only(words, {"allOf"})
             if len(schema["allOf"]) != 1:
@@ -348,25 +334,6 @@ class ExactNumbers:
             )
         member = f"({' | '.join(kinds)})"
         return f"{member} ({comma} {member})*"
-
-    def _differ(self, parts: Any) -> bool:
-        """Whether no value is of two of these: by a constant of a property that all of them require."""
-        found = [self._resolved(part["$ref"]) if "$ref" in part else part for part in parts]
-        kinds = [part.get("type") for part in found]
-        if all(isinstance(kind, str) for kind in kinds) and len({*kinds}) == len(kinds):
-            return not {"integer", "number"} <= set(kinds)
-        tags = [set(part.get("required") or ()) for part in found]
-        for each in set.intersection(*tags) if tags else ():
-            values: list[str] = []
-            for part in found:
-                own = (part.get("properties") or {}).get(each)
-                if not isinstance(own, Mapping) or not own.keys() & {"const", "enum"}:
-                    break
-                values += {json.dumps(v) for v in ([own["const"]] if "const" in own else own["enum"])}
-            else:
-                if len(set(values)) == len(values):
-                    return True
-        return False
 
 
 def within_doubles(schema: Any, name: str) -> Any:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from akunu.base.errors import InvalidArgumentError
 from akunu.chat.structured.gbnf_lark import lark_of_rules
 from akunu.chat.structured.gbnf_node import LAST, Node, complement
+from akunu.chat.structured.rule_graph import groups
 
 __all__ = ["is_gbnf", "lark_of_gbnf"]
 
@@ -50,7 +51,34 @@ def lark_of_gbnf(text: str) -> str:
                 raise InvalidArgumentError(f"grammar: the rule {name} names {other}, which is not defined")
     if "root" not in rules:
         raise InvalidArgumentError("grammar: it has no rule root, where a text begins")
-    return lark_of_rules(rules)
+    return lark_of_rules(_ending(rules))
+
+
+def _ending(rules: Mapping[str, Node]) -> dict[str, Node]:
+    """Return the rules without what no text could leave again.
+
+    Raises
+    ------
+    InvalidArgumentError
+        Nothing is left of the root.
+    """
+    names = {name: list(node.names()) for name, node in rules.items()}
+    users: dict[str, set[str]] = {name: set() for name in rules}
+    for name, named in names.items():
+        for other in named:
+            users[other].add(name)
+    found: set[str] = set()
+    for group in groups(names):
+        inside, work = set(group), list(group)
+        while work:
+            name = work.pop()
+            if name not in found and rules[name].ending(found) is not None:
+                found.add(name)
+                work += users[name] & inside
+    if "root" not in found:
+        raise InvalidArgumentError("grammar: no text of the rule root ends: there is always more to come")
+    left = {name: rules[name].ending(found) for name in rules}
+    return {name: node for name, node in left.items() if node is not None}
 
 
 class _Parser:
@@ -107,11 +135,15 @@ class _Parser:
             if kind == "count" or text in ("*", "+", "?"):
                 if not parts:
                     self._fail("something to repeat")
+                times = self._times(text)
+                never = times in ("{0}", "{0,0}")
+                parts[-1] = Node("sequence") if never else Node("repeat", times, (parts[-1],))
                 self._at += 1
-                parts[-1] = Node("repeat", self._times(text), (parts[-1],))
-            elif kind in ("name", "text", "set") or text in (".", "("):
-                self._at += 1
+            elif kind in ("name", "text", "set") or text == ".":
                 parts.append(self._item(kind, text))
+                self._at += 1
+            elif text == "(":
+                parts.append(self._group())
             else:
                 return parts[0] if len(parts) == 1 else Node("sequence", parts=tuple(parts))
 
@@ -123,8 +155,10 @@ class _Parser:
             return characters[0] if len(characters) == 1 else Node("sequence", parts=tuple(characters))
         if kind == "set":
             return Node("set", ranges=self._set(text[1:-1]))
-        if text == ".":
-            return Node("set", ranges=((0, LAST),))
+        return Node("set", ranges=((0, LAST),))
+
+    def _group(self) -> Node:
+        self._at += 1
         self._nesting += 1
         if self._nesting > MAX_NESTING:
             self._fail(f"at most {MAX_NESTING} parentheses within each other")
@@ -141,7 +175,8 @@ class _Parser:
         numbers = [int(number) for number in re.findall(r"\d+", text)]
         if max(numbers) > MAX_REPEAT or numbers != sorted(numbers):
             self._fail(f"counts in order, of {MAX_REPEAT} at most")
-        return re.sub(r"\s", "", text)
+        written = ",".join(map(str, numbers))
+        return f"{{{written},}}" if "," in text and len(numbers) == 1 else f"{{{written}}}"
 
     def _set(self, text: str) -> tuple[tuple[int, int], ...]:
         """Characters and ranges, `^` for all others."""

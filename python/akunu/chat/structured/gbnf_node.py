@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -43,3 +43,15 @@ class Node:
             yield self.text
         for part in self.parts:
             yield from part.names()
+
+    def ending(self, rules: Container[str]) -> Node | None:
+        """Return what of it has texts of finite length, where `rules` have some; None: nothing has."""
+        if self.kind in ("name", "set"):
+            return self if self.ranges or self.text in rules else None
+        parts = [part.ending(rules) for part in self.parts]
+        left = tuple(part for part in parts if part is not None)
+        if self.kind == "choice":
+            return Node("choice", parts=left) if left else None
+        if len(left) == len(parts):
+            return Node(self.kind, self.text, left)
+        return Node("sequence") if self.text.startswith(("*", "?", "{0,")) else None

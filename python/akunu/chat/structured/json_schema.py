@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from akunu.base.errors import InvalidArgumentError
+from akunu.chat.structured.disjoint import differ
 from akunu.chat.structured.exact_numbers import ExactNumbers, within_doubles
 from akunu.chat.structured.names import can_be, some_name
 from akunu.chat.structured.patterns import Patterns, llguidance_patterns
@@ -60,7 +61,7 @@ def schema_expression(schema: Mapping[str, Any] | bool, name: str = "schema") ->
     """
     if isinstance(schema, bool):
         schema = {} if schema else {"not": {}}
-    understood = _understood(schema, name)
+    understood = _understood(schema, name, schema)
     style = {**JSON_STYLE, **_own_style(understood, name)}
     if "json_allowed_escapes" not in style and not _CONTROLS.search(json.dumps(understood)):
         style["json_allowed_escapes"] = _ESCAPES
@@ -82,10 +83,10 @@ def _own_style(schema: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     )
 
 
-def _understood(value: Any, name: str) -> Any:
+def _understood(value: Any, name: str, root: Any) -> Any:
     """A schema, or what may have some in it, in words that llguidance does not misunderstand."""
     if isinstance(value, list | tuple):
-        return [_understood(part, name) for part in value]
+        return [_understood(part, name, root) for part in value]
     if not isinstance(value, Mapping):
         return value
     _check(value, name)
@@ -96,9 +97,15 @@ def _understood(value: Any, name: str) -> Any:
         if key in _NO_SCHEMAS or key == "x-guidance":
             schema[key] = part
         elif key in _BY_NAME and isinstance(part, Mapping):
-            schema[key] = {each: _understood(named, name) for each, named in part.items()}
+            schema[key] = {each: _understood(named, name, root) for each, named in part.items()}
         else:
-            schema[key] = _understood(part, name)
+            schema[key] = _understood(part, name, root)
+    if differ(root, schema.get("oneOf")):
+        choices = schema.pop("oneOf")
+        if "anyOf" in schema:
+            schema["allOf"] = [*schema.get("allOf", ()), {"anyOf": choices}]
+        else:
+            schema["anyOf"] = choices
     patterns: list[str] = []
     excluded: tuple[str, ...] = ()
     if isinstance(schema.get("pattern"), str):

@@ -32,7 +32,7 @@ _CONTROLS: Final = {"n": 10, "r": 13, "t": 9, "v": 11, "f": 12, "0": 0}
 _LAST: Final = 0x10FFFF
 
 MAX_LOOK_AHEADS: Final = 20
-"""At the beginning of a pattern."""
+"""The most look-aheads at the beginning of a pattern."""
 
 Ranges = list[tuple[int, int]]
 

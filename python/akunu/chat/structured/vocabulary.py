@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["CONTROL_MARK", "TokenMask", "VocabularyView"]
 
 CONTROL_MARK: Final = b"\xff"
-"""Before a control token's name: no text has this byte, so no text spells a control token."""
+"""A byte before a control token's name. No text has it, so no text spells a control token."""
 
 TokenMask = npt.NDArray[np.uint32]
 """[ceil(vocab / 32)]: token t may be sampled if bit t % 32 of word t // 32 is set."""
@@ -43,7 +43,7 @@ class VocabularyView:
         """A token that ends a text."""
         self._tokenizer = tokenizer
         self.end_ids = frozenset(ends)
-        """All of them."""
+        """All tokens that end a text."""
         self._size = vocab_size
         self.control_ids = tokenizer.control_ids.union(ends)
         known = min(vocab_size, tokenizer.vocab_size)
@@ -115,7 +115,7 @@ class VocabularyView:
         return np.packbits(allowed, bitorder="little").view(np.uint32)
 
     def mask_of(self, token: int) -> TokenMask:
-        """This one alone."""
+        """Return the mask that allows this token alone."""
         mask = np.zeros((self._size + 31) // 32, np.uint32)
         mask[token // 32] = 1 << token % 32
         return mask

@@ -283,7 +283,7 @@ _FORMATS = click.Choice(["csv", "json", "jsonl", "md", "sql", "none"])
     type=Number(0, DAY),
     default=0.0,
     metavar="SECONDS",
-    help="Rest before each test.",
+    help="Seconds to rest before each test.",
 )
 @click.option("--no-warmup", is_flag=True, help="Leave out the untimed run before each test.")
 @click.option("--progress", is_flag=True, help="Say on standard error what is running.")

@@ -199,13 +199,26 @@ def _isa(name: str | None) -> Iterator[None]:
 
 @click.command(context_settings=CONTEXT_SETTINGS)
 @click.argument("model")
-@click.option("--device", default="cpu", show_default=True, metavar="ID", help="The other device.")
-@click.option("--isa", metavar="NAME", help="The other instruction set of the CPU.")
-@click.option("--rows", type=Integer(min=1), default=1, show_default=True, metavar="N", help="Of the step.")
+@click.option("--device", default="cpu", show_default=True, metavar="ID", help="The device to compare with.")
+@click.option("--isa", metavar="NAME", help="The instruction set of the CPU to compare with.")
 @click.option(
-    "--position", type=Integer(min=0), default=40, show_default=True, metavar="N", help="Of the first."
+    "--rows", type=Integer(min=1), default=1, show_default=True, metavar="N", help="Rows of the step."
 )
-@click.option("--tolerance", default=TOLERANCE, show_default=True, metavar="X", help="Greatest error.")
+@click.option(
+    "--position",
+    type=Integer(min=0),
+    default=40,
+    show_default=True,
+    metavar="N",
+    help="Position of the first row.",
+)
+@click.option(
+    "--tolerance",
+    default=TOLERANCE,
+    show_default=True,
+    metavar="X",
+    help="The greatest error that counts as equal.",
+)
 def command(model: str, device: str, isa: str | None, rows: int, position: int, tolerance: float) -> None:
     """Name the first command of MODEL in which another device, or instruction set, disagrees with the CPU."""
     if device == "cpu" and isa is None:

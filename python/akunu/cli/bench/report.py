@@ -157,10 +157,10 @@ class _Base:
         return {field: found[field] for field in FIELDS}
 
     def header(self) -> None:
-        """Nothing before the results."""
+        """Print nothing before the results."""
 
     def footer(self) -> None:
-        """Nothing after them."""
+        """Print nothing after the results."""
 
 
 class _Csv(_Base):
@@ -208,7 +208,7 @@ class _Jsonl(_Json):
         self.write(f'{{{pairs}"samples_ns": [ {samples_ns} ],"samples_ts": [ {samples_ts} ]}}\n')
 
     def footer(self) -> None:
-        """Nothing."""
+        """Print nothing after the results."""
 
 
 class _Sql(_Base):

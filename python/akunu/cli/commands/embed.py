@@ -60,7 +60,7 @@ __all__ = ["command"]
     "-o",
     "--output",
     type=PathName(dir_okay=False),
-    help="Write there. [default: standard output]",
+    help="Write the vectors to this file. [default: standard output]",
 )
 @encoder_options
 def command(

@@ -111,7 +111,7 @@ def command(
 
 @contextmanager
 def _ended_with_us() -> Iterator[None]:
-    """Within it, signals of a closed terminal and of a supervisor end the block, and so what it started."""
+    """Let signals of a closed terminal and of a supervisor end the block, and so what it started."""
 
     def end(number: int, frame: FrameType | None) -> None:
         raise SystemExit(128 + number)

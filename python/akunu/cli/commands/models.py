@@ -116,7 +116,12 @@ def available_command(words: tuple[str, ...], as_json: bool) -> None:
 @command.command("search", cls=Command, short_help="Search the Hugging Face Hub for models in GGUF.")
 @click.argument("words", metavar="WORD...", nargs=-1, required=True)
 @click.option(
-    "-n", "--limit", type=Integer(1, 100), default=20, show_default=True, help="Show at most so many."
+    "-n",
+    "--limit",
+    type=Integer(1, 100),
+    default=20,
+    show_default=True,
+    help="Show at most this many models.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def search_command(words: tuple[str, ...], limit: int, as_json: bool) -> None:
@@ -176,7 +181,7 @@ def fetch_command(names: tuple[str, ...]) -> None:
 
 @command.command("remove", cls=Command, short_help="Remove models from the cache.")
 @click.argument("names", metavar="NAME...", nargs=-1, required=True)
-@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@click.option("-y", "--yes", is_flag=True, help="Remove without asking.")
 def remove_command(names: tuple[str, ...], yes: bool) -> None:
     """Remove models: USER/REPO for all of a repository, USER/REPO:FILE for one. FILE may be a quantization.
 

@@ -33,7 +33,7 @@ __all__ = ["command"]
     type=click.Choice(GROUPINGS),
     default="tensor",
     show_default=True,
-    help="What to add up: tensor merges the layers, command merges nothing.",
+    help="Rows of the table: tensor adds up the layers, command adds up nothing.",
 )
 @click.option(
     "--repeats",
@@ -41,7 +41,7 @@ __all__ = ["command"]
     default=16,
     show_default=True,
     metavar="N",
-    help="Runs; the median counts.",
+    help="Number of runs; the median is shown.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON: the peaks, the groups, and every command.")
 @loading_options

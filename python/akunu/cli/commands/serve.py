@@ -55,7 +55,12 @@ _FILE = PathName(exists=True)
     help="A folder whose models are loaded when they are asked for, or a TOML file that lists models.",
 )
 @click.option(
-    "--host", type=FULL, default="127.0.0.1", show_default=True, metavar="ADDRESS", help="Where to listen."
+    "--host",
+    type=FULL,
+    default="127.0.0.1",
+    show_default=True,
+    metavar="ADDRESS",
+    help="Address to listen on.",
 )
 @click.option(
     "--port",
@@ -136,7 +141,7 @@ _FILE = PathName(exists=True)
     "--trusted-proxy",
     multiple=True,
     metavar="ADDRESS",
-    help="Believe this proxy (or network, 10.0.0.0/8) who asks, by X-Forwarded-For. Repeatable.",
+    help="Take clients' addresses from this proxy's (or network's, 10.0.0.0/8) X-Forwarded-For. Repeatable.",
 )
 @click.option(
     "--max-connections",

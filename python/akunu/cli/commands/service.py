@@ -40,7 +40,7 @@ def command() -> None:
 @command.command("install", cls=Command, short_help="Write the unit or agent, and start it.")
 @click.argument("arguments", nargs=-1, metavar="[-- SERVE ARGUMENTS...]")
 @click.option(
-    "--start/--no-start", default=True, help="Start it now and at each login, or only write the file."
+    "--start/--no-start", default=True, help="Start the server now and at each login, or only write the file."
 )
 @click.option("--overwrite", is_flag=True, help="Replace a unit or agent that is there.")
 def install_command(arguments: tuple[str, ...], start: bool, overwrite: bool) -> None:
@@ -88,7 +88,7 @@ def show_command() -> None:
     _run(words, check=False)
 
 
-@command.command("remove", cls=Command, short_help="Stop it, and remove the unit or agent.")
+@command.command("remove", cls=Command, short_help="Stop the service, and remove the unit or agent.")
 def remove_command() -> None:
     """Stop the service and remove its file. Models and conversations stay.
 

@@ -139,7 +139,7 @@ _LIVE = (
     "--temperature",
     type=Number(),
     metavar="T",
-    help="Randomness. [default: 0, and more where the text repeats itself]",
+    help="Randomness of sampling. [default: 0, and more where the text repeats itself]",
 )
 @click.option(
     "--prompt", "initial_prompt", metavar="TEXT", help="Text that came before, or an example of how to write."

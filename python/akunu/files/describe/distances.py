@@ -138,7 +138,7 @@ def _distances(context: int) -> npt.NDArray[np.int64]:
 
 
 def _columns(columns: npt.NDArray[np.int64]) -> tuple[int, ...]:
-    """Without those at both ends that are as the ones before them."""
+    """Return the columns without those at both ends that equal their inner neighbours."""
     found = [int(column) for column in columns]
     first, last = 0, len(found) - 1
     while first < last and found[first] == found[first + 1] and found[last] == found[last - 1]:

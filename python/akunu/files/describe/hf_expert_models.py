@@ -25,7 +25,7 @@ _GRANITE = HfModel(
 
 
 def _mellum(config: Mapping[str, object], defaults: Mapping[str, float]) -> Mapping[str, object]:
-    """Without `layer_types`, no layer is windowed."""
+    """Return Mellum's configuration; without `layer_types` no layer has a window."""
     n_layers = layers_of(config, defaults)
     if config.get("layer_types") is not None or n_layers is None:
         return config

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["CachedModel", "cached_models", "fetch", "remove_cached", "search"]
 
 _SEARCH_SECONDS: Final = 30.0
-"""For an answer to a search."""
+"""Seconds that the Hub has to answer a search."""
 
 
 def fetch(

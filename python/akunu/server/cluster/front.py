@@ -25,7 +25,7 @@ ATTEMPTS: Final = 5
 _BODIES: Final = 32
 """Times the most bytes of a request that all of them may have."""
 PAUSE_SECONDS: Final = 0.1
-"""Before the second attempt; twice that before the third, and so on."""
+"""The pause before the second attempt; it doubles before each further one."""
 
 
 class Lost(Exception):
