@@ -122,7 +122,9 @@ class Scheduler:
             check()  # not under the lock: a handler may wait for another thread
             with self._lock:
                 if sequence.ready:
-                    return sequence.ready.popleft()
+                    chunk = sequence.ready.popleft()
+                    self._come_back(sequence)
+                    return chunk
                 if sequence.error is not None:
                     raise sequence.error
                 if sequence.ended or sequence.cancelled:
@@ -143,6 +145,16 @@ class Scheduler:
                 if not progress and not (self._leading or sequence.ready or sequence.cancelled):
                     self._check_patience(sequence, deadline)
                     self._wait(sequence, 0.02)  # until a slot or pages are free
+
+    def _come_back(self, sequence: Sequence) -> None:
+        """A reader has taken what was ready. Others' chain that began without its owner ends after its token.
+
+        The sequence had run as far ahead as it may, and would wait for the whole of that chain.
+        """
+        if not self._stepping or not sequence.hungry or sequence.slot is None:
+            return
+        if all(part.sequence.salt != sequence.salt for part in self._stepping):
+            self._engine.stop_after_step()
 
     def _wait(self, sequence: Sequence, seconds: float | None) -> None:
         """Have a reader sleep until its sequence has something, or it is to lead."""
