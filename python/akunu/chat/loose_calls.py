@@ -112,8 +112,8 @@ REST: /(?s:.+)/
 """
 """Arguments, the end of the object that they are in, and what its token has after that.
 
-A token such as `}}` with a line break is how a model ends a call. Without it, the likeliest of the tokens that
-are left may be one more digit.
+A token such as `}}` with a line break is how a model ends a call. Without it, the likeliest of the tokens
+that are left may be one more digit.
 """
 _NAME: Final = """start: {before} ({names}) END
 BEGIN: /\\{{[ \\t\\r\\n]{{0,24}}"name"[ \\t\\r\\n]{{0,24}}:[ \\t\\r\\n]{{0,24}}"/
