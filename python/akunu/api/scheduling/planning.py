@@ -53,7 +53,7 @@ are taken where they fit in `CHAIN_SECONDS`."""
 FOREIGN_ROWS: Final = 8
 """The least number of them where another owner's sequences decode."""
 FOREIGN_DRAFTS: Final = 1.5
-"""How many times as long a step may take by drafts, where sequences of several owners decode."""
+"""The most time of a step with drafts over that without, where sequences of several owners decode."""
 RECENT_SECONDS: Final = 10.0
 """An owner whose last step was not longer ago may come back while a step runs, and would wait for its end."""
 RECENT_ROWS: Final = 16

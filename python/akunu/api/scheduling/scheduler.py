@@ -148,7 +148,7 @@ class Scheduler:
                     self._wait(sequence, 0.02)  # until a slot or pages are free
 
     def _come_back(self, sequence: Sequence) -> None:
-        """A reader has taken what was ready. Others' chain that began without its owner ends after its token.
+        """A reader has taken what was ready. A chain that began without its owner ends now.
 
         The sequence had run as far ahead as it may, and would wait for the whole of that chain.
         """
