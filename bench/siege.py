@@ -185,7 +185,7 @@ async def small_forms(siege: Siege) -> None:
 
 
 async def queue(siege: Siege) -> None:
-    """80 long prompts at a time."""
+    """80 requests for long answers at a time."""
     body = chat("Tell me a story", max_tokens=1900, logit_bias={"0": -100, "2": -100})
 
     async def one() -> None:

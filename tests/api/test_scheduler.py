@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from akunu.api.scheduling import Scheduler, Sequence, planning, scheduler
+from akunu.api.scheduling.drafts import StepCosts
 from akunu.base.errors import DeviceError
 
 from .fakes import FakeChunk, FakeEngine, hashed
@@ -335,6 +336,57 @@ def test_a_chain_that_was_planned_before_a_sequence_came_ends_after_its_token(
         assert chunk is not None
         got.append(len(chunk.ids))
     assert got == [1, 1, 2, 4, 1, 1]
+
+
+@pytest.mark.parametrize(("salt", "tokens"), [("bob", 1), ("alice", 16)])
+def test_a_chain_that_began_without_an_owner_ends_after_its_token_when_its_reader_comes_back(
+    monkeypatch: pytest.MonkeyPatch, salt: str, tokens: int
+) -> None:
+    """A sequence that is as far ahead of its reader as it may be is in no step until that comes back."""
+    monkeypatch.setattr(planning, "CHAIN_SECONDS", 1000.0)  # whatever else runs on this machine
+    engine = FakeEngine(hashed(VOCAB, 4), vocab=VOCAB, context=400)
+    scheduler = Scheduler(engine)
+    writing, behind = owned("alice", 1, 300), owned(salt, 2, 300)
+    writing.speculative = behind.speculative = False
+    scheduler.submit(behind)
+    assert scheduler.next(behind)
+    ready = [FakeChunk([5], length=behind.length), FakeChunk([6], length=behind.length)]
+    behind.ready.extend(ready)
+
+    def come_back(engine: FakeEngine) -> None:
+        if engine.steps[-1] == (1, 16):
+            assert scheduler.next(behind) is ready[0]
+
+    engine.before_decode = come_back
+    scheduler.submit(writing)
+    got = list[int]()
+    while len(behind.ready) == 2:
+        chunk = scheduler.next(writing)
+        assert chunk is not None
+        got.append(len(chunk.ids))
+    assert got == [1, 1, 2, 4, 8, tokens]
+
+
+@pytest.mark.parametrize(("owner", "most"), [("bob", 3), ("alice", 16)])
+def test_drafts_make_the_steps_of_another_owner_half_as_long_again_at_most(
+    monkeypatch: pytest.MonkeyPatch, owner: str, most: int
+) -> None:
+    engine = FakeEngine(hashed(VOCAB, 4), vocab=VOCAB, context=400)
+    scheduler = Scheduler(engine)
+    sequences = owned("alice", 1), owned(owner, 2)
+    for sequence in sequences:
+        scheduler.submit(sequence)
+        assert scheduler.next(sequence)
+    for sequence in sequences:
+        sequence.ready.clear()
+    scheduler._planner._costs = costs = StepCosts()
+    for _ in range(200):
+        for rows in (1, 2, 4, 8, 16, 32):
+            costs.measured(rows, float(rows))
+    asked = list[int]()
+    monkeypatch.setattr(planning, "choose_drafts", lambda _, rows, most, *more: asked.append(most) or {})
+    assert len(scheduler._planner.plan().parts) == 2
+    assert asked == [most]
 
 
 def test_drafts_go_with_the_row_that_is_sampled(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -105,11 +105,16 @@ class _KeptCall:
 _STARTS: Final = ("{", "[", "`", "<")
 _STYLE: Final = {"whitespace_flexible": True, "whitespace_pattern": r"[ \t\r\n]{0,24}"}
 """The style of such calls, on several lines, which is the model's own."""
-_ARGUMENTS: Final = """start: SPACE? {schema} END
+_ARGUMENTS: Final = """start: SPACE? {schema} END REST?
 SPACE: /[ \\t\\r\\n]{{1,24}}/
 END: /[ \\t\\r\\n]{{0,24}}\\}}/
+REST: /(?s:.+)/
 """
-"""Arguments, and the end of the object that they are in."""
+"""Arguments, the end of the object that they are in, and what its token has after that.
+
+A token such as `}}` with a line break is how a model ends a call. Without it, the likeliest of the tokens
+that are left may be one more digit.
+"""
 _NAME: Final = """start: {before} ({names}) END
 BEGIN: /\\{{[ \\t\\r\\n]{{0,24}}"name"[ \\t\\r\\n]{{0,24}}:[ \\t\\r\\n]{{0,24}}"/
 END: /"[ \\t\\r\\n]{{0,24}},[ \\t\\r\\n]{{0,24}}"(arguments|parameters)"[ \\t\\r\\n]{{0,24}}:/
@@ -158,7 +163,7 @@ def _part(tools: Tools, found: re.Match[str]) -> LatePart | None:
             return None
         styled = {"type": "object", **(schema or NO_PARAMETERS), "x-guidance": _STYLE}
         grammar = _ARGUMENTS.format(schema=schema_expression(styled, f"tools: {name}"))
-        return LatePart(_structure(grammar, f"tools: {name}"))
+        return LatePart(_structure(grammar, f"tools: {name}"), again="}", after=True)
     names = " | ".join(json.dumps(json.dumps(each, ensure_ascii=False)[1:-1]) for each in tools)
     grammar = _NAME.format(before="BEGIN" if name is None else _GIVEN_UP, names=names)
     return LatePart(_structure(grammar, "tools: a name"), again="{")

@@ -198,6 +198,13 @@ class StepCosts:
         low = self._knots[i]
         return low + near * (self._knots[i + 1] - low)
 
+    def rows_within(self, rows: int, times: float) -> int:
+        """Return the most rows of a step that takes so many times as long as one of `rows`."""
+        if not self._knots or rows >= KNOTS[-1]:
+            return rows
+        seconds = times * self.of(rows)
+        return next((n - 1 for n in range(rows + 1, KNOTS[-1] + 1) if self.of(n) > seconds), KNOTS[-1])
+
     def may_pay(self, rows: int, most: int) -> bool:
         """Whether any drafts would, in a step of so many rows, if all of them held."""
         most = min(most, KNOTS[-1])

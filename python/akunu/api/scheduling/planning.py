@@ -52,6 +52,8 @@ MIXED_ROWS: Final = 64
 are taken where they fit in `CHAIN_SECONDS`."""
 FOREIGN_ROWS: Final = 8
 """The least number of them where another owner's sequences decode."""
+FOREIGN_DRAFTS: Final = 1.5
+"""The most time of a step with drafts over that without, where sequences of several owners decode."""
 RECENT_SECONDS: Final = 10.0
 """An owner whose last step was not longer ago may come back while a step runs, and would wait for its end."""
 RECENT_ROWS: Final = 16
@@ -205,6 +207,8 @@ class Planner:
             budget = min(budget, self._with_prompts(writing, prompts, all_rows, begin))
         elif writing:
             most = self._engine.max_logits
+            if len({sequence.salt for sequence in writing}) > 1:
+                most = min(most, self._costs.rows_within(all_rows, FOREIGN_DRAFTS))
             drafts = choose_drafts(writing, all_rows, most, context, self._costs, self._proposer)
             if decoding and not drafts:
                 steps = _chain(writing, context)

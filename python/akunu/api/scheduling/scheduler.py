@@ -80,6 +80,7 @@ class Scheduler:
         self._calls = 0  # that wait for the engine between two steps
         self._called = False  # one had it since the last step
         self._stepping: list[StepRows] = []
+        self._chaining = False  # the step is of more than one token
         self._ending: deque[tuple[Sequence, int]] = deque()
         self._releasing = False
         self._pinned: set[tuple[tuple[str | None, str | None], bytes]] = set()
@@ -122,7 +123,9 @@ class Scheduler:
             check()  # not under the lock: a handler may wait for another thread
             with self._lock:
                 if sequence.ready:
-                    return sequence.ready.popleft()
+                    chunk = sequence.ready.popleft()
+                    self._come_back(sequence)
+                    return chunk
                 if sequence.error is not None:
                     raise sequence.error
                 if sequence.ended or sequence.cancelled:
@@ -143,6 +146,16 @@ class Scheduler:
                 if not progress and not (self._leading or sequence.ready or sequence.cancelled):
                     self._check_patience(sequence, deadline)
                     self._wait(sequence, 0.02)  # until a slot or pages are free
+
+    def _come_back(self, sequence: Sequence) -> None:
+        """A reader has taken what was ready. A chain that began without its owner ends now.
+
+        The sequence had run as far ahead as it may, and would wait for the whole of that chain.
+        """
+        if not self._chaining or not sequence.hungry or sequence.slot is None:
+            return
+        if all(part.sequence.salt != sequence.salt for part in self._stepping):
+            self._engine.stop_after_step()
 
     def _wait(self, sequence: Sequence, seconds: float | None) -> None:
         """Have a reader sleep until its sequence has something, or it is to lead."""
@@ -370,7 +383,7 @@ class Scheduler:
 
     def _stop_leading(self, hands_on: bool = True) -> None:
         with self._lock:
-            self._stepping = []
+            self._stepping, self._chaining = [], False
             while self._between:
                 prefix, parts, page = self._between.popleft()
                 try:
@@ -411,7 +424,7 @@ class Scheduler:
             plan = self._planner.plan()
             parts = plan.parts
             fetching = [s for s in self._planner.running if s.fetching] if self._disk is not None else []
-            self._stepping = parts
+            self._stepping, self._chaining = parts, plan.steps > 1
         if fetching:
             self._fetch(fetching, bool(parts))
         if not parts:

@@ -26,6 +26,10 @@ class Constraint(Protocol):
         """The output is complete, and nothing may follow."""
 
     @property
+    def complete(self) -> bool:
+        """The output may end here."""
+
+    @property
     def end_id(self) -> int:
         """A token that ends an output."""
 
@@ -98,6 +102,10 @@ class GrammarConstraint:
     @property
     def finished(self) -> bool:
         return self._matcher.is_stopped() and not self._matcher.is_error()
+
+    @property
+    def complete(self) -> bool:
+        return self._matcher.is_accepting() and not self._matcher.is_error()
 
     def mask(self) -> TokenMask:
         self._matcher.unsafe_compute_mask_ptr(self._mask.ctypes.data, self._mask.nbytes)
@@ -234,6 +242,10 @@ class TaggedText:
     @property
     def finished(self) -> bool:
         return self._grammar is not None and self._grammar.finished
+
+    @property
+    def complete(self) -> bool:
+        return self._triggers is not None if self._grammar is None else self._grammar.complete
 
     def mask(self) -> TokenMask | None:
         if self._grammar is not None:

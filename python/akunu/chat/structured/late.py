@@ -27,14 +27,17 @@ class LatePart:
     Attributes
     ----------
     structure : Structure
-        What it has to be.
+        What it has to be. What may follow it in the token with its end is part of this; the part ends with
+        that token.
     again : str
-        What the pattern looks at after the part begins with the last of this character in the part; "": with
-        what follows the part.
+        What the pattern looks at after the part begins with the last of this character in the part.
+    after : bool
+        Or right after that character.
     """
 
     structure: Structure
-    again: str = ""
+    again: str
+    after: bool = False
 
 
 @dataclass(frozen=True)
@@ -92,7 +95,7 @@ class Late:
         self._compiled = compiled
         self._inner = inner
         self._part: Constraint | None = None
-        self._again = ""
+        self._again, self._after = "", False
         self._text = late.reasoning[0] if late.opened else ""
         self._data = b""  # of a character that is not complete
         self._free = False
@@ -101,6 +104,10 @@ class Late:
     @property
     def finished(self) -> bool:
         return self._inner is not None and self._inner.finished
+
+    @property
+    def complete(self) -> bool:
+        return self._inner is None or self._inner.complete
 
     @property
     def ahead(self) -> float:
@@ -167,7 +174,7 @@ class Late:
         if part is None or self._part is None:
             self._free = True
             return
-        self._again, self._text = part.again, text[found.end() :]
+        self._again, self._after, self._text = part.again, part.after, text[found.end() :]
         self._go_on(self._view.encode(self._text))
 
     def _go_on(self, tokens: list[int]) -> None:
@@ -178,8 +185,7 @@ class Late:
         except AkunuError:  # sampled before the part was known: it is something else
             self._part, self._free = None, True
             return
-        if self._part.finished:
+        if self._part.complete:
             self._part = None
-            begin = self._text.rfind(self._again) if self._again else len(self._text)
-            self._text = self._text[begin:]
+            self._text = self._text[self._text.rfind(self._again) + self._after :]
             self._look_at(self._text)

@@ -75,6 +75,10 @@ class Thinking:
         return self._inner is not None and self._inner.finished
 
     @property
+    def complete(self) -> bool:
+        return self._inner is None or self._inner.complete
+
+    @property
     def ahead(self) -> float:
         inner = math.inf if self._inner is None else self._inner.ahead
         return inner if self._over else max(1, min(self._left, inner))
