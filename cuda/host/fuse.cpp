@@ -251,7 +251,7 @@ std::optional<Command> norm_experts(std::span<const DispatchCmd> c, std::span<co
     if (!gate_up.whole() || p.gate_up.experts > kStagedRouterRows * blocks) return {};
     if (!takes_norm_experts(reader, from.dim, from.route.experts, from.route.groups)) return {};
     // Norms in F32 and logits are nowhere but in the blocks.
-    if (is_read(c[0].buffers[2], c.subspan(4)) || is_read(c[1].buffers[2], c.subspan(4))) return {};
+    if (is_read(c[0].buffers[2], c.subspan(3)) || is_read(c[1].buffers[2], c.subspan(3))) return {};
     Command out = commands[3];
     out.op = kOpNormExperts;
     out.barrier = commands[0].barrier;
