@@ -119,3 +119,63 @@ print(len(results))
 def test_a_row_has_the_same_bits_beside_any_others(run: Run) -> None:
     done = run(NEIGHBOURS)
     assert done.stdout == "1\n", done.stderr or done.stdout
+
+
+ONE_COMMAND = """
+import dataclasses
+from types import MappingProxyType
+
+import numpy as np
+
+from akunu.loading import engines, shapes, synthetic
+
+
+def small(name, extra, **sizes):
+    return dataclasses.replace(
+        shapes.SHAPES[name], n_layers=2, vocab_size=320, context_length=64, n_heads=4,
+        extra=MappingProxyType(dict(shapes.SHAPES[name].extra) | extra), **sizes,
+    )
+
+
+def numbers(count, used, dim):
+    return {"expert_count": count, "expert_used_count": used, "expert_feed_forward_length": dim}
+
+
+made = {
+    "biased": small("gpt-oss-20b", numbers(9, 3, 160), dim=288, n_kv_heads=2, ffn_dim=160),
+    "softmax": small("qwen3-30b-a3b", numbers(10, 8, 256), dim=512, n_kv_heads=2, ffn_dim=256),
+    "shared": small("glm-4.7-flash", numbers(9, 3, 256), dim=256, ffn_dim=512),
+}
+engines.SHAPES = synthetic.SHAPES = {**shapes.SHAPES, **made}
+
+
+def tokens(engine, rows, steps):
+    assert engine.reserve(slot, rows, steps)
+    chunks, raised = engine.step([(slot, rows, True, 0, [])], steps)
+    assert raised is None
+    return [int(i) for chunk in chunks for i in chunk.ids]
+
+
+with engines.open_engine(NAME, device="cuda", context=64, chunk=16, threads=2) as opened:
+    engine, ids = opened.engine, np.random.default_rng(1).integers(0, 320, 12).astype(np.uint32)
+    slot = engine.open()
+    engine.begin(ids, slot=slot, temperature=0.0, end_ids=(), reuse=False)
+    print(tokens(engine, 12, 1) + tokens(engine, 1, 8))
+    merged = [c["op"] for c in engine.profile("decode", 1, 0, 1) if c["dispatches"] == 0]
+    print([op for op in merged if op in ("norm", "matmul", "route")])
+"""
+
+
+@pytest.mark.parametrize(
+    ("model", "layers"),
+    [("biased:mxfp4", 2), ("softmax:q6_k", 2), pytest.param("shared:q4_k_m", 1, marks=pytest.mark.long)],
+)
+def test_a_row_is_normed_routed_and_multiplied_by_one_command(run: Run, model: str, layers: int) -> None:
+    """Where blocks have at most two experts each; two blocks have more, and give the same tokens."""
+    code = ONE_COMMAND.replace("NAME", repr(model))
+    one, several = (run(code, EMULATOR_BLOCKS=blocks) for blocks in ("5", "2"))
+    assert one.returncode == several.returncode == 0, one.stderr + several.stderr
+    (found, merged), (expected, apart) = (done.stdout.splitlines() for done in (one, several))
+    assert found == expected
+    assert merged == str(["norm", "matmul", "route"] * layers)
+    assert apart == str(["norm", "route"] * layers)  # the router's has the time of all three
