@@ -139,7 +139,8 @@ AKUNU_DEVICE_CALL Chosen choose(const RouteParams& p, const RouteScratch& at, co
     }
     sync_warp();
     const bool mine = lane < p.chosen;
-    float weight = mine ? by_logits ? logit_of(u64(key) << 32) : gates[id] : 0.0f;
+    float weight =
+        mine ? ranked_apart ? gates[id] : logit_of(u64(key) << 32) : 0.0f;  // else the keys are in the gates' place
     if (p.gating == kGateSoftmaxChosen) {
         top = reduce_warp(mine ? weight : top, Larger());
         weight = mine ? expf(weight - top) : 0.0f;
