@@ -20,6 +20,7 @@ METAL ?= $(shell if [ "$$(uname)" = Darwin ]; then echo AUTO; elif [ -n "$$CI" ]
 ISAS ?= $(if $(CI),,native)
 BIN := $(VENV)/bin
 SOURCES := pyproject.toml CMakeLists.txt $(shell find cpp cuda metal python -type f -not -name '*.so' -not -path '*/__pycache__/*' 2>/dev/null)
+EMULATOR := $(wildcard tests/cuda_emulator/*)
 CPP := $(shell find cpp cuda tests metal -path metal/include -prune -o \( -name '*.cpp' -o -name '*.h' -o -name '*.cuh' -o -name '*.cu' -o -name '*.inl' -o -name '*.mm' \) -print 2>/dev/null)
 
 # Compiled objects come from a cache of contents, where ccache is installed (CI must have it).
@@ -94,17 +95,26 @@ CHECKED = --config-settings=cmake.define.AKUNU_WERROR=ON \
 PIP_BUILD = MAKEFLAGS= PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m pip
 
 # What the package needs is installed while its kernels compile, of which Ninja has charge, not this make's job server.
+# So are the emulated GPUs compiled for which all processes of a run would wait: one file each, beside whatever leaves a
+# core free, pip's first steps and the bindings at Ninja's end.
 $(VENV)/.installed-dev: $(BIN)/python $(SOURCES)
-	$(BIN)/python -m pip install -q cmake ninja pybind11
-	$(MAKE) -j2 $(VENV)/.dependencies $(VENV)/.module
+	$(MAKE) -j3 $(VENV)/.dependencies $(VENV)/.module $(VENV)/.emulators
 	touch $@ $(VENV)/.installed
 
-$(VENV)/.module: $(SOURCES)
+$(VENV)/.tools: $(BIN)/python
+	$(BIN)/python -m pip install -q cmake ninja pybind11
+	touch $@
+
+$(VENV)/.emulators: $(SOURCES) $(EMULATOR)
+	PYTHONPATH=tests $(BIN)/python -m cuda_emulator.build
+	touch $@
+
+$(VENV)/.module: $(VENV)/.tools $(SOURCES)
 	$(PIP_BUILD) install --no-deps $(CHECKED) \
 		--config-settings=cmake.define.AKUNU_METAL=$(METAL) --config-settings=cmake.define.AKUNU_ISAS="$(ISAS)" .
 	touch $@
 
-$(VENV)/.dependencies: pyproject.toml
+$(VENV)/.dependencies: $(VENV)/.tools pyproject.toml
 	$(BIN)/python -c "import tomllib; p = tomllib.load(open('pyproject.toml', 'rb'))['project']; \
 		print(*p['dependencies'], *p['optional-dependencies']['dev'], sep='\n')" >$(VENV)/requirements.txt
 	$(BIN)/python -m pip install -q -r $(VENV)/requirements.txt
