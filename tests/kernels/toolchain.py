@@ -12,8 +12,16 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NoReturn
 
 ROOT = Path(__file__).resolve().parents[2]
+
+
+def unavailable(reason: str) -> NoReturn:
+    """As `missing`, which needs pytest: `make` builds an emulator without."""
+    from missing import missing
+
+    missing(reason)
 
 
 def tool(name: str) -> str:
@@ -21,9 +29,7 @@ def tool(name: str) -> str:
     beside = Path(sys.executable).with_name(name)
     found = str(beside) if beside.exists() else shutil.which(name)
     if not found:
-        from missing import missing  # which needs pytest: the Makefile builds an emulator without
-
-        missing(f"{name} is not installed")
+        unavailable(f"{name} is not installed")
     return str(found)
 
 
