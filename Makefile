@@ -39,7 +39,7 @@ demo: $(VENV)/.installed
 
 PYTEST = $(BIN)/python -m pytest -n auto --dist worksteal
 
-test: $(VENV)/.installed-dev
+test: $(VENV)/.installed-test
 	$(PYTEST) -m "not long" $(TESTARGS)
 
 test-long: $(VENV)/.installed-dev
@@ -55,7 +55,7 @@ real-models: $(BIN)/python
 	$(BIN)/python -m pip install -q numpy
 	$(BIN)/python tools/real_models.py "$(AKUNU_REAL_MODELS)"
 
-test-real: $(VENV)/.installed-dev
+test-real: $(VENV)/.installed-test
 	$(MAKE) real-models
 	AKUNU_REAL_MODELS="$(AKUNU_REAL_MODELS)" $(BIN)/python -m pytest tests/real $(TESTARGS)
 
@@ -97,9 +97,13 @@ PIP_BUILD = MAKEFLAGS= PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m pip
 # What the package needs is installed while its kernels compile, of which Ninja has charge, not this make's job server.
 # So are the emulated GPUs compiled for which all processes of a run would wait: one file each, beside whatever leaves a
 # core free, pip's first steps and the bindings at Ninja's end.
-$(VENV)/.installed-dev: $(BIN)/python $(SOURCES)
-	$(MAKE) -j3 $(VENV)/.dependencies $(VENV)/.module $(VENV)/.emulators
+$(VENV)/.installed-test: $(BIN)/python $(SOURCES)
+	$(MAKE) -j3 $(VENV)/.required-test $(VENV)/.module $(VENV)/.emulators
 	touch $@ $(VENV)/.installed
+
+# What other goals need besides: `make test` does not wait for it.
+$(VENV)/.installed-dev: $(VENV)/.installed-test $(VENV)/.required-dev
+	touch $@
 
 $(VENV)/.tools: $(BIN)/python
 	$(BIN)/python -m pip install -q cmake ninja pybind11
@@ -114,10 +118,12 @@ $(VENV)/.module: $(VENV)/.tools $(SOURCES)
 		--config-settings=cmake.define.AKUNU_METAL=$(METAL) --config-settings=cmake.define.AKUNU_ISAS="$(ISAS)" .
 	touch $@
 
-$(VENV)/.dependencies: $(VENV)/.tools pyproject.toml
+$(VENV)/.required-test: $(VENV)/.tools
+$(VENV)/.required-dev: | $(VENV)/.installed-test
+$(VENV)/.required-%: pyproject.toml
 	$(BIN)/python -c "import tomllib; p = tomllib.load(open('pyproject.toml', 'rb'))['project']; \
-		print(*p['dependencies'], *p['optional-dependencies']['dev'], sep='\n')" >$(VENV)/requirements.txt
-	$(BIN)/python -m pip install -q -r $(VENV)/requirements.txt
+		print(*p['dependencies'], *p['optional-dependencies']['$*'], sep='\n')" >$(VENV)/$*.txt
+	$(BIN)/python -m pip install -q -r $(VENV)/$*.txt
 	touch $@
 
 dev: $(BIN)/python
