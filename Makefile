@@ -92,7 +92,11 @@ $(VENV)/.installed: $(BIN)/python $(SOURCES)
 CHECKED = --config-settings=cmake.define.AKUNU_WERROR=ON \
 	--config-settings=cmake.define.pybind11_DIR=$$($(BIN)/python -m pybind11 --cmakedir)
 
-PIP_BUILD = MAKEFLAGS= PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m pip
+# The program itself, not the script that starts it: in pip's environment for a build the script finds no package, and pip
+# then installs another CMake.
+CMAKE_PATH = $$($(BIN)/python -c 'from cmake import CMAKE_BIN_DIR; print(CMAKE_BIN_DIR)')
+
+PIP_BUILD = MAKEFLAGS= PATH="$(CMAKE_PATH):$(abspath $(BIN)):$$PATH" $(BIN)/python -m pip
 
 # What the package needs is installed while its kernels compile, of which Ninja has charge, not this make's job server.
 # So are the emulated GPUs compiled for which all processes of a run would wait: one file each, beside whatever leaves a
