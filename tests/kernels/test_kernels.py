@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -83,20 +85,33 @@ def rounds(case: Case, isa: str) -> bool:
     return is_fixed(isa, case.get("shape")[2]) if case.builder == "attention" else isa in FIXED
 
 
-@pytest.mark.parametrize(
-    ("case", "device"),
-    [
+def groups() -> list[Any]:
+    """Cases of an op and a type on a device are one test: most take less time than a test's report."""
+    found: dict[tuple[str, str, bool], list[Case]] = {}
+    for one, device in ALL:
+        kind = one.get("dtype") or one.get("kv")
+        name = f"{one.builder}-{kind}" if kind else one.builder
+        found.setdefault((name, device, device == "metal" and one in LONG), []).append(one)
+    return [
         pytest.param(
-            *(case, device),
-            id=f"{case.id}@{device}",
-            marks=pytest.mark.long if device == "metal" and case in LONG else (),
+            *(cases, device),
+            id=f"{name}{'-large' if long else ''}@{device}",
+            marks=pytest.mark.long if long else (),
         )
-        for case, device in ALL
-    ],
-)
-def test_kernel(case: Case, device: str) -> None:
+        for (name, device, long), cases in found.items()
+    ]
+
+
+@pytest.mark.parametrize(("cases", "device"), groups())
+def test_kernel(cases: list[Case], device: str) -> None:
+    failed = [text for one in cases for text in failures_of(one, device)]
+    assert not failed, "\n".join(failed)
+
+
+def failures_of(case: Case, device: str) -> list[str]:
     """The reference is computed once for the CPU's instruction sets that round alike."""
     built: dict[tuple[str, bool], Problem] = {}
+    failed = []
     for target in targets():
         if target.device != device or not has_kernel(target, case):
             continue
@@ -107,9 +122,10 @@ def test_kernel(case: Case, device: str) -> None:
         try:
             found = run(built[form], chosen)
         except Exception as error:
-            error.add_note(f"on {target.id}")
+            error.add_note(f"{case.id} on {target.id}")
             raise
-        assert not found, "\n".join([target.id, *found])
+        failed += [f"{case.id} on {target.id}: {text}" for text in found]
+    return failed
 
 
 def test_floats_of_whole_sequences_alone_have_a_format_of_their_own() -> None:
