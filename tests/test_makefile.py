@@ -47,6 +47,15 @@ def test_every_test_runs_in_test_or_in_test_long_and_all_in_test_all() -> None:
     assert choices("test-all") == [[]]
 
 
+@pytest.mark.parametrize(("goal", "extras"), [("test", ["test"]), ("check", ["test", "dev"])])
+def test_make_test_installs_what_tests_need_alone(goal: str, extras: list[str]) -> None:
+    recipe = subprocess.run(
+        ["make", "-n", "-B", goal], cwd=ROOT, check=True, capture_output=True, text=True
+    ).stdout
+    asked = [extra for extra in ("test", "dev") if f"p['optional-dependencies']['{extra}']" in recipe]
+    assert asked == extras
+
+
 def test_ci_runs_all_tests() -> None:
     lines = (ROOT / ".ci" / "run").read_text().splitlines()
     made = {word for line in lines if line.startswith("make ") for word in line.split()[1:]}
