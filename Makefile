@@ -20,6 +20,7 @@ METAL ?= $(shell if [ "$$(uname)" = Darwin ]; then echo AUTO; elif [ -n "$$CI" ]
 ISAS ?= $(if $(CI),,native)
 BIN := $(VENV)/bin
 SOURCES := pyproject.toml CMakeLists.txt $(shell find cpp cuda metal python -type f -not -name '*.so' -not -path '*/__pycache__/*' 2>/dev/null)
+EMULATOR := $(wildcard tests/cuda_emulator/*)
 CPP := $(shell find cpp cuda tests metal -path metal/include -prune -o \( -name '*.cpp' -o -name '*.h' -o -name '*.cuh' -o -name '*.cu' -o -name '*.inl' -o -name '*.mm' \) -print 2>/dev/null)
 
 # Compiled objects come from a cache of contents, where ccache is installed (CI must have it).
@@ -38,7 +39,7 @@ demo: $(VENV)/.installed
 
 PYTEST = $(BIN)/python -m pytest -n auto --dist worksteal
 
-test: $(VENV)/.installed-dev
+test: $(VENV)/.installed-test
 	$(PYTEST) -m "not long" $(TESTARGS)
 
 test-long: $(VENV)/.installed-dev
@@ -54,7 +55,7 @@ real-models: $(BIN)/python
 	$(BIN)/python -m pip install -q numpy
 	$(BIN)/python tools/real_models.py "$(AKUNU_REAL_MODELS)"
 
-test-real: $(VENV)/.installed-dev
+test-real: $(VENV)/.installed-test
 	$(MAKE) real-models
 	AKUNU_REAL_MODELS="$(AKUNU_REAL_MODELS)" $(BIN)/python -m pytest tests/real $(TESTARGS)
 
@@ -91,23 +92,42 @@ $(VENV)/.installed: $(BIN)/python $(SOURCES)
 CHECKED = --config-settings=cmake.define.AKUNU_WERROR=ON \
 	--config-settings=cmake.define.pybind11_DIR=$$($(BIN)/python -m pybind11 --cmakedir)
 
-PIP_BUILD = MAKEFLAGS= PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m pip
+# The program itself, not the script that starts it: in pip's environment for a build the script finds no package, and pip
+# then installs another CMake.
+CMAKE_PATH = $$($(BIN)/python -c 'from cmake import CMAKE_BIN_DIR; print(CMAKE_BIN_DIR)')
+
+PIP_BUILD = MAKEFLAGS= PATH="$(CMAKE_PATH):$(abspath $(BIN)):$$PATH" $(BIN)/python -m pip
 
 # What the package needs is installed while its kernels compile, of which Ninja has charge, not this make's job server.
-$(VENV)/.installed-dev: $(BIN)/python $(SOURCES)
-	$(BIN)/python -m pip install -q cmake ninja pybind11
-	$(MAKE) -j2 $(VENV)/.dependencies $(VENV)/.module
+# So are the emulated GPUs compiled for which all processes of a run would wait: one file each, beside whatever leaves a
+# core free, pip's first steps and the bindings at Ninja's end.
+$(VENV)/.installed-test: $(BIN)/python $(SOURCES)
+	$(MAKE) -j3 $(VENV)/.required-test $(VENV)/.module $(VENV)/.emulators
 	touch $@ $(VENV)/.installed
 
-$(VENV)/.module: $(SOURCES)
+# What other goals need besides: `make test` does not wait for it.
+$(VENV)/.installed-dev: $(VENV)/.installed-test $(VENV)/.required-dev
+	touch $@
+
+$(VENV)/.tools: $(BIN)/python
+	$(BIN)/python -m pip install -q cmake ninja pybind11
+	touch $@
+
+$(VENV)/.emulators: $(SOURCES) $(EMULATOR)
+	PYTHONPATH=tests $(BIN)/python -m cuda_emulator.build
+	touch $@
+
+$(VENV)/.module: $(VENV)/.tools $(SOURCES)
 	$(PIP_BUILD) install --no-deps $(CHECKED) \
 		--config-settings=cmake.define.AKUNU_METAL=$(METAL) --config-settings=cmake.define.AKUNU_ISAS="$(ISAS)" .
 	touch $@
 
-$(VENV)/.dependencies: pyproject.toml
+$(VENV)/.required-test: $(VENV)/.tools
+$(VENV)/.required-dev: | $(VENV)/.installed-test
+$(VENV)/.required-%: pyproject.toml
 	$(BIN)/python -c "import tomllib; p = tomllib.load(open('pyproject.toml', 'rb'))['project']; \
-		print(*p['dependencies'], *p['optional-dependencies']['dev'], sep='\n')" >$(VENV)/requirements.txt
-	$(BIN)/python -m pip install -q -r $(VENV)/requirements.txt
+		print(*p['dependencies'], *p['optional-dependencies']['$*'], sep='\n')" >$(VENV)/$*.txt
+	$(BIN)/python -m pip install -q -r $(VENV)/$*.txt
 	touch $@
 
 dev: $(BIN)/python

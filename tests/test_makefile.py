@@ -47,6 +47,15 @@ def test_every_test_runs_in_test_or_in_test_long_and_all_in_test_all() -> None:
     assert choices("test-all") == [[]]
 
 
+@pytest.mark.parametrize(("goal", "extras"), [("test", ["test"]), ("check", ["test", "dev"])])
+def test_make_test_installs_what_tests_need_alone(goal: str, extras: list[str]) -> None:
+    recipe = subprocess.run(
+        ["make", "-n", "-B", goal], cwd=ROOT, check=True, capture_output=True, text=True
+    ).stdout
+    asked = [extra for extra in ("test", "dev") if f"p['optional-dependencies']['{extra}']" in recipe]
+    assert asked == extras
+
+
 def test_ci_runs_all_tests() -> None:
     lines = (ROOT / ".ci" / "run").read_text().splitlines()
     made = {word for line in lines if line.startswith("make ") for word in line.split()[1:]}
@@ -87,6 +96,9 @@ def test_native_sets_are_those_that_the_machine_runs(tmp_path: Path) -> None:
         line.split() for line in Path("/proc/cpuinfo").read_text().splitlines() if line[:5] == "flags"
     ]
     wanted = {"generic", "avx2"}
-    wanted |= {"avx2_vnni"} if "avx_vnni" in flags else set()
-    wanted |= {"avx512", "avx512_vnni", "avx512_amx"} if "avx512f" in flags else set()
+    if "avx512f" in flags:
+        wanted.add("avx512_vnni" if "avx512_vnni" in flags else "avx512")
+    elif "avx_vnni" in flags:
+        wanted.add("avx2_vnni")
+    wanted |= {"avx512_amx"} if "amx_int8" in flags else set()
     assert found == wanted

@@ -52,12 +52,13 @@ def run(folder: Path, *args: str, **settings: str) -> str:
         "order",
         "-p",
         "no:cacheprovider",
-        "-p",
-        "no:schemathesis",
+        *(["-p", "xdist"] if "-n" in args else []),
     ]
+    # No other plugin: their imports take longer than such a run.
+    own = environment(GIVEN="1", PYTEST_DISABLE_PLUGIN_AUTOLOAD="1", **settings)
     done = subprocess.run(
         [sys.executable, "-m", "pytest", *options, *args], cwd=folder, capture_output=True, text=True,
-        timeout=120, env=environment(GIVEN="1", **settings),
+        timeout=120, env=own,
     )  # fmt: skip
     assert done.returncode in (0, 1), done.stdout + done.stderr
     return done.stdout

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from children import environment
-from cuda_emulator.build import CACHE_OPS, KV_TYPES, build
+from cuda_emulator.build import CACHE_OPS, KV_TYPES, build, build_several
 from missing import missing
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -43,10 +43,7 @@ def cache_emulator(emulator: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def cards_emulator(emulator: Path) -> Path:
-    """A host of several GPUs, for a few weight types."""
-    return build(
-        ["F32", "F16", "Q4_0", "Q5_0", "Q8_0", "Q4_K", "Q6_K"], pairs=["f16,f16", "f32,f32"], cards=4
-    )
+    return build_several()
 
 
 @pytest.fixture(scope="session")

@@ -148,11 +148,11 @@ def test_a_cancelled_chain_ends_on_both(run_cards: Run) -> None:
     code = """
 import akunu
 with akunu.load("ember", device="cuda:0,1", progress=False) as model:
-    whole = model.generate("Once upon a time", max_tokens=7, temperature=0).ids
-    stream = model.stream("Once upon a time", max_tokens=7, temperature=0)
+    whole = model.generate("Once upon a time", max_tokens=4, temperature=0).ids
+    stream = model.stream("Once upon a time", max_tokens=4, temperature=0)
     next(stream)
     stream.close()
-    print(model.generate("Once upon a time", max_tokens=7, temperature=0).ids == whole)
+    print(model.generate("Once upon a time", max_tokens=4, temperature=0).ids == whole)
 """
     done = run_cards(code, **TWO)
     assert done.stdout == "True\n", done.stderr or done.stdout

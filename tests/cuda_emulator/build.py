@@ -122,3 +122,15 @@ def build(
         made.unlink()
         part.rename(library)
     return library
+
+
+def build_several() -> Path:
+    """A host of several GPUs, for a few weight types."""
+    few = ["F32", "F16", "Q4_0", "Q5_0", "Q8_0", "Q4_K", "Q6_K"]
+    return build(few, pairs=["f16,f16", "f32,f32"], cards=4)
+
+
+if __name__ == "__main__":  # what `make test` runs on
+    if platform.system() == "Linux" and platform.machine() == "x86_64":
+        build()
+        build_several()

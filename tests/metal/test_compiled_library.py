@@ -92,7 +92,12 @@ def test_a_function_that_the_library_lacks_is_compiled(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"no library", b"akunu-metal-emulator-library\n---- text\nkernel void f("]
+    "content",
+    [
+        pytest.param(b"", marks=pytest.mark.long),
+        b"no library",
+        b"akunu-metal-emulator-library\n---- text\nkernel void f(",
+    ],
 )
 def test_a_library_that_cannot_be_read_is_no_error(tmp_path: Path, content: bytes) -> None:
     assert libraries(tmp_path, content) == len(USED)

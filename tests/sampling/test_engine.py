@@ -134,18 +134,19 @@ LARGE = {
 }
 
 
-@pytest.fixture(scope="module", params=[32, 33])
-def large(request: pytest.FixtureRequest) -> _core.Engine:
-    return synthetic(151_939, request.param)  # tokens: not a multiple of any vector's length
+@pytest.fixture(scope="module", params=[(32, 1), (33, 0x0123_4567_89AB_CDEF)], ids=["32", "33"])
+def large(request: pytest.FixtureRequest) -> tuple[_core.Engine, int]:
+    """An engine and a seed."""
+    dim, seed = request.param
+    return synthetic(151_939, dim), seed  # tokens: not a multiple of any vector's length
 
 
 @pytest.mark.parametrize("name", LARGE)
-def test_a_large_vocabulary(name: str, large: _core.Engine) -> None:
+def test_a_large_vocabulary(name: str, large: tuple[_core.Engine, int]) -> None:
     """Other paths than those of a small one: passes over whole vectors, histograms, no lists."""
-    prompt = [3, 1, 151_938]
-    for seed in (1, 0x0123_4567_89AB_CDEF):
-        ids = run(large, prompt, 4, LARGE[name], seed)
-        check(large.logits(prompt + ids), prompt, ids, LARGE[name], seed)
+    prompt, (engine, seed) = [3, 1, 151_938], large
+    ids = run(engine, prompt, 4, LARGE[name], seed)
+    check(engine.logits(prompt + ids), prompt, ids, LARGE[name], seed)
 
 
 @pytest.mark.parametrize("vocab", [1, 2, 3, 4, 5, 7, 8, 15, 31, 33, 63, 64, 65, 127, 255, 1025])

@@ -32,6 +32,12 @@ from .common import formats as format_bits
 _FIXED_STRIPS = {"avx512_vnni": 32, "avx2_vnni": 16, "avx2": 16}
 
 
+def is_fixed(isa: str, head_dim: int) -> bool:
+    """Whether whole sequences of F32 become integers."""
+    strip = _FIXED_STRIPS.get(isa, 0)
+    return strip > 0 and head_dim % strip == 0 and head_dim <= 512
+
+
 @dataclass(frozen=True)
 class Paged:
     """A cache whose pages lie in no order, among pages full of poison, and the names of its buffers."""
@@ -341,8 +347,7 @@ def attention(
         if dev.isa.startswith("sm_") and kv != "f32" and (total >= 16 or both):
             bound = F16_ATTENTION_NMSE
         if both and kv == "f32":
-            strip = _FIXED_STRIPS.get(dev.isa, 0)
-            fixed = strip and head_dim % strip == 0 and head_dim <= 512
+            fixed = is_fixed(dev.isa, head_dim)
             bound = FIXED_NMSE if fixed or tuple(formats) == ("q8",) else SPLIT_NMSE
         bound = max(bound, _tile_nmse(dev, head_dim))
         p.expect_activations("out", np.concatenate(parts), bound * max(1.0, (spread / 3) ** 2))
