@@ -173,14 +173,14 @@ void CudaDevice::Impl::set_ring(Segments segments, const ReplayArgs& args, Launc
     OpMemory most{};
     for (const Program* p : segments) {
         const OpMemory m = static_cast<const CudaProgram&>(*p).memory(args);
-        most = {std::max(most.bytes, m.bytes), std::max(most.slot_bytes, m.slot_bytes), most.stages || m.stages,
-                most.streamed + m.streamed, most.streaming + m.streaming};
+        most = {std::max(most.bytes, m.bytes),           std::max(most.more, m.more),
+                std::max(most.slot_bytes, m.slot_bytes), most.stages || m.stages,
+                most.streamed + m.streamed,              most.streaming + m.streaming};
     }
     // What the ring does not need at once.
     constexpr std::uint64_t kRing = kRingHead + kWindow;
-    if (most.stages && limits.shared_bytes > kSharedHead + most.bytes + kRing) {
-        most.bytes =
-            std::max(most.bytes, std::min<std::uint64_t>(kMostStageBytes, limits.shared_bytes - kSharedHead - kRing));
+    if (most.more != 0 && limits.shared_bytes > kSharedHead + most.bytes + kRing) {
+        most.bytes = std::max(most.bytes, std::min(most.more, limits.shared_bytes - kSharedHead - kRing));
     }
     if (kSharedHead + most.bytes > limits.shared_bytes) {
         throw UnsupportedError("these commands take " + std::to_string(kSharedHead + most.bytes) +

@@ -249,7 +249,7 @@ std::optional<Command> norm_experts(std::span<const DispatchCmd> c, std::span<co
         c[0].buffers[0],   c[0].buffers[1],   c[2].buffers[1],   gate_up.buffer(3), gate_up.buffer(4), c[2].buffers[3],
         c[1].buffers[1],   gate_up.buffer(7), c[2].buffers[4],   c[2].buffers[2],   c[1].buffers[3],   c[0].buffers[3]};
     if (!gate_up.whole() || p.gate_up.experts > kStagedRouterRows * blocks) return {};
-    if (!takes_norm_experts(reader, from.dim, from.route.experts, from.route.groups)) return {};
+    if (!takes_expert_rows(reader, from.dim, 1, 2, choices_bytes(from.route.experts, from.route.groups))) return {};
     // Norms in F32 and logits are nowhere but in the blocks.
     if (is_read(c[0].buffers[2], c.subspan(4)) || is_read(c[1].buffers[2], c.subspan(4))) return {};
     Command out = commands[3];

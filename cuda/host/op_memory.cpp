@@ -5,6 +5,7 @@
 #include "cuda/host/program.h"
 #include "cuda/host/streams.h"
 #include "cuda/kernels/few_layout.h"
+#include "cuda/kernels/tile_layout.h"
 
 namespace akunu::cuda {
 
@@ -22,6 +23,23 @@ u32 rows_of(const DispatchCmd& from, const Command& c, const ReplayArgs& args) {
     return c.params[field->offset / 4];
 }
 
+// What experts of one row take where all that a block multiplies of them comes at once, or nearly so.
+std::uint64_t expert_bytes(const DispatchCmd& from, const Command& c) {
+    constexpr u32 kPieces = 6;
+    const u32 reader = c.weights[0].reader;
+    if ((from.op != Op::kExpertsGateUp && from.op != Op::kExpertsDown) || !has_expert_rows(reader)) return 0;
+    std::uint64_t used = 0;
+    if (from.op == Op::kExpertsGateUp) {
+        const auto p = from.params_as<ExpertsGateUpParams>();
+        used = row_codes_bytes(padded_inputs(p.k)) + choices_bytes(p.experts, 0);
+    } else {
+        const auto p = from.params_as<ExpertsDownParams>();
+        used = row_codes_bytes(std::uint64_t{p.chosen} * padded_inputs(p.k));
+    }
+    const u32 tiles = from.op == Op::kExpertsGateUp ? 2 : 1;
+    return pieces_at(used) + kPieceBarriers + std::uint64_t{kPieces} * tiles * piece_bytes(reader);
+}
+
 // Tiles that a block has of a command at most, those of a pair counted as two.
 std::uint64_t tiles_of_block(const Stream& s, u32 blocks) {
     return s.pairs ? 2 * parts_of(s.tiles[0], blocks)
@@ -32,7 +50,7 @@ std::uint64_t tiles_of_block(const Stream& s, u32 blocks) {
 
 OpMemory memory_of(const DispatchTable& table, const Schedules& schedules, const ReplayArgs& args) {
     const BlockSizes sizes = schedules.geometry.sizes();
-    OpMemory most{kOpBytes, 16, false, 0, 0};
+    OpMemory most{kOpBytes, 0, 16, false, 0, 0};
     const auto take = [&](std::uint64_t bytes) { most.bytes = std::max(most.bytes, bytes); };
     const Stream* stream = schedules.streams.data();
     for (std::size_t i = 0; i < table.commands.size(); ++i) {
@@ -54,6 +72,8 @@ OpMemory memory_of(const DispatchTable& table, const Schedules& schedules, const
         const bool experts = (from.op == Op::kExpertsGateUp || from.op == Op::kExpertsDown) && rows > 1;
         if (tiles || runs || experts) take(kManyRowsBytes);
         most.stages |= tiles;
+        if (tiles) most.more = std::max<std::uint64_t>(most.more, kMostStageBytes);
+        most.more = std::max(most.more, rows == 1 ? expert_bytes(from, c) : 0);
         most.streaming += few && rows == 1;
         for (u32 k = 0; k < c.streams; ++k, ++stream) {
             if (!few) continue;

@@ -45,11 +45,11 @@ struct Schedules {
 Schedules compile_schedules(const DispatchTable& table, const Geometry& geometry);
 // Notes in the table which commands another one does the work of.
 void note_merged(DispatchTable& table, std::span<const Command> fused);
-// The bytes of a block's memory that a command's op takes in a launch, at most, and those that come to a slot of the
-// ring at a time; whether matmuls of many rows have more stages in more memory; and what all blocks' rings load in a
+// The bytes of a block's memory that a command's op takes in a launch, at most, those that it takes if the ring leaves
+// them, and those that come to a slot of the ring at a time; whether matmuls of many rows have more stages in more memory; and what all blocks' rings load in a
 // step to commands of one row, and to how many.
 struct OpMemory {
-    std::uint64_t bytes, slot_bytes;
+    std::uint64_t bytes, more, slot_bytes;
     bool stages;
     std::uint64_t streamed, streaming;
 };

@@ -14,7 +14,7 @@ bool has_words(const Command& c) {
     if (c.op == kOpDecodeAttention || c.op == kOpNormExperts) return true;
     if (c.op == kOpExpertsDown) {
         const auto& p = reinterpret_cast<const ExpertsDownParams&>(c.params);
-        return takes_expert_rows(c.weights[0].reader, p.k, p.chosen);
+        return takes_expert_rows(c.weights[0].reader, p.k, p.chosen, 1);
     }
     return c.streams != 0 && (c.op == kOpMatmul || c.op == kOpGateUp || c.op == kOpNormQkv || c.op == kOpNormGateUp);
 }

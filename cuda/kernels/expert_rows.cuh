@@ -15,90 +15,196 @@ AKUNU_DEVICE const u8* expert_tile_at(Block b, u32 weight, u32 cols, u32 id, u32
     return expert_of(b, weight, cols, id).codes + u64(tile) * tile_bytes(kReader, cols);
 }
 
-// A warp's steps of some tiles, `kAtOnce` of them loaded before it waits for one: at(step, tiles) says where the units
-// of a step are, and returns which of their steps it is.
-template <typename T, u32 kTiles, u32 kAtOnce, typename At>
-AKUNU_DEVICE void add_steps(u32 steps, const TileInputs& in, At&& at, float (&sums)[kTiles][2]) {
-    const u32 warp = thread_id_anew() / 32;
-    for (u32 j = warp; j < steps; j += kAtOnce * kWarps) {
-        TileStep<T, kTiles> each[kAtOnce];
-        AKUNU_UNROLL
-        for (u32 i = 0; i < kAtOnce; ++i) {
-            const u32 step = smaller(j + i * kWarps, steps - 1);  // the last one again, of no inputs
-            const u8* units[kTiles];
-            const u32 in_unit = at(step, units);
-            each[i].load(units, in_unit, step, in);
-            if (j + i * kWarps >= steps) each[i].in.factor = 0.0f;
+// Pieces of tiles, each of which comes to a slot of the command's own memory while those before it are multiplied. All
+// warps take all of them, in their order; the first one asks for them.
+template <u32 kReader, u32 kTiles>
+struct TilePieces {
+    static constexpr u32 kTileBytes = piece_bytes(kReader), kSlotBytes = kTiles * kTileBytes;
+    u32 barriers, count, warp, lane;
+    u32 slot = 0, phase = 0;
+
+    // Behind `used` bytes of the command's; by all threads, which come to a barrier before they use it.
+    AKUNU_DEVICE TilePieces(u64 used, u32 thread) : warp(thread / 32), lane(thread % 32) {
+        barriers = kSharedHead + u32(pieces_at(used));
+        const u32 end = block_state().launch.ring;
+        count = smaller(kMostPieces, (end - barriers - kPieceBarriers) / kSlotBytes);
+        if (kChecksRaces || thread != 0) return;
+        for (u32 i = 0; i < count; ++i) {
+            init_barrier(full(i), kTiles * kCopyLanes);
+            init_barrier(empty(i), kWarps);
         }
-        AKUNU_UNROLL
-        for (u32 i = 0; i < kAtOnce; ++i) each[i].multiply(sums);
+        publish_barriers();
     }
+    AKUNU_DEVICE u64* full(u32 i) const { return &shared_at<u64>(barriers + i * 8); }
+    AKUNU_DEVICE u64* empty(u32 i) const { return full(kMostPieces + i); }
+    AKUNU_DEVICE u32 at(u32 i) const { return barriers + kPieceBarriers + i * kSlotBytes; }
+
+    // By the first warp: into a slot, of each tile so many bytes.
+    AKUNU_DEVICE void copy(u32 to, const u8* const (&from)[kTiles], u32 bytes) const {
+        if (lane >= kCopyLanes) return;
+        AKUNU_UNROLL
+        for (u32 i = 0; i < kTiles; ++i) {
+            copy_arriving(shared_memory() + at(to) + i * kTileBytes, from[i], bytes, full(to));
+        }
+    }
+    // Where the next piece is, once it has come.
+    AKUNU_DEVICE u32 wait(const u8* const (&from)[kTiles], u32 bytes) const {
+        if constexpr (kChecksRaces) {
+            sync_block();
+            AKUNU_UNROLL
+            for (u32 i = 0; i < kTiles; ++i) {
+                for (u32 k = (warp * 32 + lane) * 16; k < bytes; k += kThreads * 16) {
+                    copy_async16(shared_memory() + at(slot) + i * kTileBytes + k, from[i] + k);
+                }
+            }
+            wait_for_copies();
+            sync_block();
+        } else {
+            wait_for_words([&] { return has_passed(full(slot), phase); });
+        }
+        return at(slot);
+    }
+    // The warp has read it; the first one waits for the others where the slot is asked for again.
+    AKUNU_DEVICE void free(bool again) {
+        sync_warp();
+        if constexpr (!kChecksRaces) {
+            if (lane == 0) arrive_at(empty(slot));
+            if (again && warp == 0) wait_for_words([&] { return has_passed(empty(slot), phase); });
+        }
+        if (++slot < count) return;
+        slot = 0;
+        phase ^= 1;
+    }
+    // Behind the last one.
+    AKUNU_DEVICE void end() const {
+        if constexpr (kChecksRaces) return;
+        sync_block();
+        if (warp != 0 || lane >= count) return;
+        drop_barrier(full(lane));
+        drop_barrier(empty(lane));
+    }
+};
+
+// What is multiplied by a row's staged inputs: so many steps of tiles, `first` of whose inputs' steps come first. Pieces
+// follow one another in a tile.
+template <u32 kTiles>
+struct TileRun {
+    const u8* at[kTiles];
+    u32 first, steps;
+    bool ends;  // a result of the tile's rows
+};
+// By all warps: `runs` runs, of which run(i) says what they are; done(result, sums) where a result's sums of this warp
+// are there.
+template <u32 kReader, u32 kTiles, typename Run, typename Done>
+AKUNU_DEVICE void multiply_runs(u32 runs, TilePieces<kReader, kTiles>& pieces, const TileInputs& in, u32 warp, Run&& run,
+                                Done&& done) {
+    using T = Fragments<kReader>;
+    constexpr TileLayout kLayout = tile_layout(kReader);
+    constexpr u32 kStepBytes = kLayout.unit_bytes() / kLayout.steps();
+    // Pieces of a run are asked for by the first warp, some ahead.
+    struct Place {
+        u32 run = 0, step = 0;
+    } asked, now;
+    const auto piece_of = [&](const TileRun<kTiles>& r, u32 step, const u8*(&from)[kTiles]) {
+        AKUNU_UNROLL
+        for (u32 i = 0; i < kTiles; ++i) from[i] = r.at[i] + step * kStepBytes;
+        const u32 steps = smaller(kPieceSteps, r.steps - step);
+        return (steps + kLayout.steps() - 1) / kLayout.steps() * kLayout.unit_bytes();
+    };
+    const auto advance = [&](Place& p, const TileRun<kTiles>& r) {
+        p.step += kPieceSteps;
+        if (p.step < r.steps) return;
+        p.step = 0;
+        ++p.run;
+    };
+    const auto ask = [&](u32 slot) {
+        const TileRun<kTiles> r = run(asked.run);
+        const u8* from[kTiles];
+        const u32 bytes = piece_of(r, asked.step, from);
+        pieces.copy(slot, from, bytes);
+        advance(asked, r);
+    };
+    if (!kChecksRaces && warp == 0) {
+        for (u32 i = 0; i < pieces.count && asked.run < runs; ++i) ask(i);
+    }
+    float sums[kTiles][2] = {};
+    AKUNU_NO_UNROLL
+    while (now.run < runs) {
+        const TileRun<kTiles> r = run(now.run);
+        const u8* from[kTiles];
+        const u32 bytes = piece_of(r, now.step, from), slot = pieces.slot;
+        const u32 memory = pieces.wait(from, bytes);
+        // A warp takes the steps whose inputs it has staged.
+        const u32 first = r.first + now.step, mine = (warp - first) % kWarps;
+        if (mine < smaller(kPieceSteps, r.steps - now.step)) {
+            TileStep<T, kTiles> step;
+            u32 units[kTiles];
+            AKUNU_UNROLL
+            for (u32 i = 0; i < kTiles; ++i) {
+                units[i] = memory + i * pieces.kTileBytes + mine / kLayout.steps() * kLayout.unit_bytes();
+            }
+            step.load(units, mine % kLayout.steps(), first + mine, in);
+            step.multiply(sums);
+        }
+        const bool more = !kChecksRaces && warp == 0 && asked.run < runs;
+        pieces.free(more);
+        if (more) ask(slot);
+        const bool ends = r.ends && now.step + kPieceSteps >= r.steps;
+        advance(now, r);
+        if (!ends) continue;
+        done(sums);
+        AKUNU_UNROLL
+        for (auto& sum : sums) sum[0] = sum[1] = 0.0f;
+    }
+    pieces.end();
 }
 
 // act(gate)·up of the chosen experts, of whose inputs the warps have staged the steps that they multiply: pairs of tiles
 // are dealt to the blocks. id_of(choice) is asked by whole warps; results are `scale` times what was multiplied.
 template <u32 kReader, typename Ids>
-AKUNU_DEVICE void multiply_chosen(Block b, const ExpertsGateUpParams& p, const TileMemory& m, float scale, Ids&& id_of) {
-    using T = Fragments<kReader>;
-    constexpr TileLayout kLayout = tile_layout(kReader);
+AKUNU_DEVICE void multiply_chosen(Block b, const ExpertsGateUpParams& p, const TileMemory& m,
+                                  TilePieces<kReader, 2>& pieces, float scale, Ids&& id_of) {
     constexpr u32 kTogether = kTilesAtOnce / 2;
     const Output out{b.buffer<float>(6), b.buffer<u16>(7), p.formats};
     const u32 thread = thread_id_anew(), lane = thread % 32, warp = thread / 32, k = padded_inputs(p.k);
-    const u32 tiles = (p.n + kTileRows - 1) / kTileRows, units = tiles * p.chosen;
-    const TileInputs in = tile_inputs<T>(k, m, lane);
-    u32 partials = m.partials;
-    for (u32 begin = b.first(); begin < units; begin += kTogether * b.blocks()) {
-        const u32 turns = smaller(kTogether, (units - begin + b.blocks() - 1) / b.blocks());
-        for (u32 i = 0; i < turns; ++i) {
-            const u32 u = begin + i * b.blocks(), id = id_of(u / tiles);
-            const u8* const gates = expert_tile_at<kReader>(b, 0, p.k, id, u % tiles);
-            const u8* const ups = expert_tile_at<kReader>(b, 1, p.k, id, u % tiles);
-            float sums[2][2] = {};
-            add_steps<T, 2, 2>(
-                k / kStepInputs, in,
-                [&](u32 step, const u8*(&at)[2]) {
-                    const u32 unit = step / kLayout.steps() * kLayout.unit_bytes();
-                    at[0] = gates + unit;
-                    at[1] = ups + unit;
-                    return step % kLayout.steps();
-                },
-                sums);
-            store_sums(partials, 2 * i, warp, lane, sums);
-        }
-        sync_block();
-        const u32 i = thread / kTileRows, u = begin + i * b.blocks(), n = u % tiles * kTileRows + thread % kTileRows;
-        const u32 id = id_of(smaller(u / tiles, p.chosen - 1));
-        if (i < turns && n < p.n) {
-            const float gate = sum_of_warps(partials, 2 * i, thread % kTileRows) * scale;
-            const float up = sum_of_warps(partials, 2 * i + 1, thread % kTileRows) * scale;
-            out.store(u64(u / tiles) * p.n + n, gated(b, id, n, gate, up));
-        }
-        partials = m.other_half(partials);
-    }
-}
-// The tiles that the block begins with come to the second-level cache.
-template <u32 kReader, typename Ids>
-AKUNU_DEVICE void fetch_chosen(Block b, const ExpertsGateUpParams& p, Ids&& id_of) {
-    const u32 thread = thread_id_anew(), tiles = (p.n + kTileRows - 1) / kTileRows;
-    if (thread / 32 != 0) return;
-    const u32 u = b.first() + thread / 2 * b.blocks(), id = id_of(smaller(u / tiles, p.chosen - 1));
-    if (thread < kTilesAtOnce && u < tiles * p.chosen) {
-        fetch_to_cache(expert_tile_at<kReader>(b, thread % 2, p.k, id, u % tiles), tile_bytes(kReader, p.k));
-    }
+    const u32 tiles = (p.n + kTileRows - 1) / kTileRows, units = tiles * p.chosen, first = b.first();
+    const u32 mine = first < units ? (units - first + b.blocks() - 1) / b.blocks() : 0;
+    u32 partials = m.partials, n = 0;  // units that are multiplied
+    multiply_runs<kReader, 2>(
+        mine, pieces, tile_inputs<Fragments<kReader>>(k, m, lane), warp,
+        [&](u32 i) {
+            const u32 u = first + i * b.blocks(), id = id_of(u / tiles);
+            return TileRun<2>{{expert_tile_at<kReader>(b, 0, p.k, id, u % tiles),
+                               expert_tile_at<kReader>(b, 1, p.k, id, u % tiles)},
+                              0, k / kStepInputs, true};
+        },
+        [&](float(&sums)[2][2]) {
+            store_sums(partials, 2 * (n % kTogether), warp, lane, sums);
+            if (++n % kTogether != 0 && n != mine) return;
+            sync_block();
+            const u32 begin = (n - 1) / kTogether * kTogether, i = thread / kTileRows;
+            const u32 u = first + (begin + i) * b.blocks(), at = u % tiles * kTileRows + thread % kTileRows;
+            const u32 id = id_of(smaller(u / tiles, p.chosen - 1));
+            if (begin + i < n && i < kTogether && at < p.n) {
+                const float gate = sum_of_warps(partials, 2 * i, thread % kTileRows) * scale;
+                const float up = sum_of_warps(partials, 2 * i + 1, thread % kTileRows) * scale;
+                out.store(u64(u / tiles) * p.n + at, gated(b, id, at, gate, up));
+            }
+            partials = m.other_half(partials);
+        });
 }
 template <u32 kReader>
 AKUNU_DEVICE_CALL void experts_gate_up_row(Block b) {
     using T = Fragments<kReader>;
     const auto& p = b.params<ExpertsGateUpParams>();
     const u32* ids = b.buffer<u32>(5);
-    const auto id_of = [&](u32 choice) { return smaller(ids[choice], p.experts - 1); };
     if (b.first() >= (p.n + kTileRows - 1) / kTileRows * p.chosen) return;
-    fetch_chosen<kReader>(b, p, id_of);
     const u32 k = padded_inputs(p.k);
     const TileMemory m = tile_memory(k, 1);
+    TilePieces<kReader, 2> pieces(row_codes_bytes(k), thread_id_anew());
     stage_inputs<T, false, false>(b, {p.k, k}, k, m, thread_id_anew());
-    sync_warp();  // a warp has staged the very steps that it multiplies
-    multiply_chosen<kReader>(b, p, m, 1.0f, id_of);
+    sync_block();
+    multiply_chosen<kReader>(b, p, m, pieces, 1.0f, [&](u32 choice) { return smaller(ids[choice], p.experts - 1); });
 }
 
 // Of norm_experts, behind the sums of tiles: the warps' sums of router rows, [kStagedRouterRows][kWarps], and then for
@@ -120,6 +226,7 @@ AKUNU_DEVICE_CALL void norm_experts(Block b) {
     const u32 experts = p.gate_up.experts, dim = p.gate_up.k, k = padded_inputs(dim);
     const u32 thread = thread_id_anew(), lane = thread % 32, warp = thread / 32;
     const TileMemory m = tile_memory(k, 1);
+    TilePieces<kReader, 2> pieces(row_codes_bytes(k) + choices_bytes(experts, p.route.groups), thread);
     const u32 number = block_state().walk[b.slot].number;
     u64* const words = in_global(block_state().launch.words + number % kWordBuffers * kMostWords);
     const float* const bias = b.buffer<float>(10);
@@ -170,9 +277,7 @@ AKUNU_DEVICE_CALL void norm_experts(Block b) {
         b.buffer<u32>(5)[lane] = mine.id;
         b.buffer<float>(8)[lane] = mine.weight;
     }
-    const auto id_of = [&](u32 choice) { return shuffle(mine.id, choice); };
-    fetch_chosen<kReader>(b, p.gate_up, id_of);
-    multiply_chosen<kReader>(b, p.gate_up, m, scale, id_of);
+    multiply_chosen<kReader>(b, p.gate_up, m, pieces, scale, [&](u32 choice) { return shuffle(mine.id, choice); });
 }
 
 // The chosen experts' results, added up: one behind the other their inputs are one row, whose steps have the experts'
@@ -180,7 +285,6 @@ AKUNU_DEVICE_CALL void norm_experts(Block b) {
 template <u32 kReader>
 AKUNU_DEVICE_CALL void experts_down_row(Block b) {
     using T = Fragments<kReader>;
-    constexpr TileLayout kLayout = tile_layout(kReader);
     const auto& p = b.params<ExpertsDownParams>();
     const u32* ids = b.buffer<u32>(4);
     const float *weights = b.buffer<float>(5), *bias = b.buffer<float>(3);
@@ -194,45 +298,37 @@ AKUNU_DEVICE_CALL void experts_down_row(Block b) {
     const u32 number = block_state().walk[b.slot].number;
     const auto id_of = [&](u32 choice) { return smaller(ids[choice], p.experts - 1); };
     if (tiles.begin == tiles.end) return;
-    if (const u32 tile = tiles.begin + warp; lane < p.chosen && tile < tiles.end) {
-        fetch_to_cache(expert_tile_at<kReader>(b, 0, p.k, id_of(lane), tile), tile_bytes(kReader, p.k));
-    }
     const TileMemory m = tile_memory(k, 1);
-    const TileInputs in = tile_inputs<T>(k, m, lane);
+    TilePieces<kReader, 1> pieces(row_codes_bytes(k), thread);
     stage_inputs<T, false, false, true>(b, row, k, m, thread);
     sync_warp();
     for (u32 step = warp + lane * kWarps; step < k / kStepInputs; step += 32 * kWarps) {
         shared_at<float>(m.factors + step * 4) *= weights[step / each];
     }
-    sync_warp();
-    u32 partials = m.partials;
-    for (u32 begin = tiles.begin; begin < tiles.end; begin += kTilesAtOnce) {
-        const u32 turns = smaller(kTilesAtOnce, tiles.end - begin);
-        for (u32 i = 0; i < turns; ++i) {
-            const u32 tile = begin + i;
-            float sums[1][2] = {};
-            add_steps<T, 1, 3>(
-                k / kStepInputs, in,
-                [&](u32 step, const u8*(&at)[1]) {
-                    const u32 in_row = step % each;
-                    at[0] = expert_tile_at<kReader>(b, 0, p.k, id_of(step / each), tile) +
-                            in_row / kLayout.steps() * kLayout.unit_bytes();
-                    return in_row % kLayout.steps();
-                },
-                sums);
-            store_sums(partials, i, warp, lane, sums);
-        }
-        sync_block();
-        const u32 i = thread / kTileRows, n = (begin + i) * kTileRows + thread % kTileRows;
-        if (i < turns && n < p.n) {
-            float sum = sum_of_warps(partials, i, thread % kTileRows);
-            for (u32 c = 0; p.has_bias && c < p.chosen; ++c) sum += weights[c] * bias[u64(id_of(c)) * p.n + n];
-            if (p.accumulate) sum += y[n];
-            if (words) leave_word(words + n, float_to_bits(sum), number);
-            y[n] = sum;
-        }
-        partials = m.other_half(partials);
-    }
+    sync_block();
+    u32 partials = m.partials, done = tiles.begin;
+    multiply_runs<kReader, 1>(
+        (tiles.end - tiles.begin) * p.chosen, pieces, tile_inputs<T>(k, m, lane), warp,
+        [&](u32 i) {
+            const u32 choice = i % p.chosen, tile = tiles.begin + i / p.chosen;
+            return TileRun<1>{{expert_tile_at<kReader>(b, 0, p.k, id_of(choice), tile)},
+                              choice * each, each, choice + 1 == p.chosen};
+        },
+        [&](float(&sums)[1][2]) {
+            store_sums(partials, (done - tiles.begin) % kTilesAtOnce, warp, lane, sums);
+            if ((++done - tiles.begin) % kTilesAtOnce != 0 && done != tiles.end) return;
+            sync_block();
+            const u32 begin = tiles.begin + (done - 1 - tiles.begin) / kTilesAtOnce * kTilesAtOnce;
+            const u32 i = thread / kTileRows, n = (begin + i) * kTileRows + thread % kTileRows;
+            if (begin + i < done && n < p.n) {
+                float sum = sum_of_warps(partials, i, thread % kTileRows);
+                for (u32 c = 0; p.has_bias && c < p.chosen; ++c) sum += weights[c] * bias[u64(id_of(c)) * p.n + n];
+                if (p.accumulate) sum += y[n];
+                if (words) leave_word(words + n, float_to_bits(sum), number);
+                y[n] = sum;
+            }
+            partials = m.other_half(partials);
+        });
 }
 
 }  // namespace akunu::cuda

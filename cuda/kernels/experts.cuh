@@ -314,7 +314,7 @@ AKUNU_DEVICE_CALL void experts_gate_up(Block b) {
         if (p.rows > 1) return experts_gate_up_tiles<F, SmallExpertTile>(b);
     }
     if constexpr (has_expert_rows(kReader)) {
-        if (p.gated && takes_expert_rows(kReader, p.k, 1)) return experts_gate_up_row<kReader>(b);
+        if (p.gated && takes_expert_rows(kReader, p.k, 1, 2)) return experts_gate_up_row<kReader>(b);
     }
     experts_gate_up_one<F>(b);
 }
@@ -330,7 +330,7 @@ AKUNU_DEVICE_CALL void experts_down(Block b) {
         if (p.rows > 1) return experts_down_tiles<F, SmallExpertTile>(b);
     }
     if constexpr (has_expert_rows(kReader)) {
-        if (takes_expert_rows(kReader, p.k, p.chosen)) return experts_down_row<kReader>(b);
+        if (takes_expert_rows(kReader, p.k, p.chosen, 1)) return experts_down_row<kReader>(b);
     }
     experts_down_one<F>(b);
 }

@@ -84,19 +84,27 @@ constexpr u32 kPartialsBytes = kTilesAtOnce * kWarps * kTileRows * 4;
 constexpr u64 row_codes_bytes(u64 k) {
     return k * 2 + k / 4 + (k / kStepInputs + 3) / 4 * 16 + kWarps * 4 + u64{2} * kPartialsBytes;
 }
-// Whether experts' weights are codes in tiles that one row takes on the tensor cores; and of rows of `cols` whether so
-// many rows' inputs have room beside the sums.
-constexpr bool has_expert_rows(u32 reader) { return tile_layout(reader).inputs != 0 && input_parts(reader) == 1; }
-constexpr bool takes_expert_rows(u32 reader, u64 cols, u64 rows) {
-    return has_expert_rows(reader) && in_tiles(reader, cols) && row_codes_bytes(rows * padded_inputs(cols)) <= kOpBytes;
+// Tiles of experts come to a command's own memory in pieces of so many steps, one for each warp, of one tile or of two
+// that are multiplied together: into slots, at most so many, which begin behind their barriers.
+constexpr u32 kPieceSteps = kWarps, kMostPieces = 8, kPieceBarriers = 2 * kMostPieces * 8;
+constexpr u32 piece_bytes(u32 reader) {
+    const TileLayout l = tile_layout(reader);
+    return kPieceSteps / l.steps() * l.unit_bytes();
 }
-// What a warp needs to choose a row's experts in: gates, scores, and sums of groups; and the memory of a command that
-// does so between the codes and the sums.
-constexpr u32 kStagedRouterRows = 2;  // that a block multiplies at once
-constexpr u32 choice_bytes(u32 experts, u32 groups) { return (2 * experts + groups) * 4; }
-constexpr bool takes_norm_experts(u32 reader, u64 cols, u32 experts, u32 groups) {
+constexpr u64 pieces_at(u64 used) { return (used + 127) / 128 * 128; }
+// Whether experts' weights are codes in tiles that one row takes on the tensor cores; and of rows of `cols` whether so
+// many rows' inputs, and `used` bytes besides, leave room for pieces of so many tiles.
+constexpr bool has_expert_rows(u32 reader) { return tile_layout(reader).inputs != 0 && input_parts(reader) == 1; }
+constexpr bool takes_expert_rows(u32 reader, u64 cols, u64 rows, u32 tiles, u64 used = 0) {
     return has_expert_rows(reader) && in_tiles(reader, cols) &&
-           row_codes_bytes(padded_inputs(cols)) + kWarps * (kStagedRouterRows * 4 + choice_bytes(experts, groups)) <= kOpBytes;
+           pieces_at(row_codes_bytes(rows * padded_inputs(cols)) + used) + kPieceBarriers + tiles * piece_bytes(reader) <=
+               kOpBytes;
+}
+// What warps need that choose a row's experts: router rows' sums, and each its gates, scores, and sums of groups.
+constexpr u32 kStagedRouterRows = 2;  // that a block multiplies while it stages the row
+constexpr u32 choice_bytes(u32 experts, u32 groups) { return (2 * experts + groups) * 4; }
+constexpr u64 choices_bytes(u32 experts, u32 groups) {
+    return u64{kWarps} * (kStagedRouterRows * 4 + choice_bytes(experts, groups));
 }
 // Where the unit of a row begins that has its input `col`.
 constexpr u64 unit_at(u32 reader, u64 cols, u64 row, u64 col) {
