@@ -15,19 +15,19 @@ AKUNU_DEVICE const u8* expert_tile_at(Block b, u32 weight, u32 cols, u32 id, u32
     return expert_of(b, weight, cols, id).codes + u64(tile) * tile_bytes(kReader, cols);
 }
 
-// Pieces of tiles, each of which comes to a slot of the command's own memory while those before it are multiplied. All
-// warps take all of them, in their order; the first one asks for them.
+// Tiles of experts, or pairs of them, on their way to the command's own memory while those before them are multiplied:
+// pieces of kPieceSteps steps, in slots that take turns. All warps take all pieces, in their order; the first one asks
+// for them.
 template <u32 kReader, u32 kTiles>
 struct TilePieces {
+    static constexpr TileLayout kLayout = tile_layout(kReader);
     static constexpr u32 kTileBytes = piece_bytes(kReader), kSlotBytes = kTiles * kTileBytes;
     u32 barriers, count, warp, lane;
-    u32 slot = 0, phase = 0;
 
     // Behind `used` bytes of the command's; by all threads, which come to a barrier before they use it.
     AKUNU_DEVICE TilePieces(u64 used, u32 thread) : warp(thread / 32), lane(thread % 32) {
         barriers = kSharedHead + u32(pieces_at(used));
-        const u32 end = block_state().launch.ring;
-        count = smaller(kMostPieces, (end - barriers - kPieceBarriers) / kSlotBytes);
+        count = smaller(kMostPieces, (block_state().launch.ring - barriers - kPieceBarriers) / kSlotBytes);
         if (kChecksRaces || thread != 0) return;
         for (u32 i = 0; i < count; ++i) {
             init_barrier(full(i), kTiles * kCopyLanes);
@@ -39,144 +39,129 @@ struct TilePieces {
     AKUNU_DEVICE u64* empty(u32 i) const { return full(kMostPieces + i); }
     AKUNU_DEVICE u32 at(u32 i) const { return barriers + kPieceBarriers + i * kSlotBytes; }
 
-    // By the first warp: into a slot, of each tile so many bytes.
-    AKUNU_DEVICE void copy(u32 to, const u8* const (&from)[kTiles], u32 bytes) const {
-        if (lane >= kCopyLanes) return;
-        AKUNU_UNROLL
-        for (u32 i = 0; i < kTiles; ++i) {
-            copy_arriving(shared_memory() + at(to) + i * kTileBytes, from[i], bytes, full(to));
-        }
-    }
-    // Where the next piece is, once it has come.
-    AKUNU_DEVICE u32 wait(const u8* const (&from)[kTiles], u32 bytes) const {
-        if constexpr (kChecksRaces) {
-            sync_block();
+    // Of a piece: where it is of each tile, and its bytes.
+    struct From {
+        u64 at[kTiles];
+        u32 bytes;
+    };
+    // Multiplies `results` results, each the sum of so many runs of `steps` steps, whose inputs follow one another.
+    // tiles_of(run, at) says where a run's tiles begin, of each lane's run; done(sums) takes a result's sums of this
+    // warp.
+    template <typename TilesOf, typename Done>
+    AKUNU_DEVICE void multiply(u32 results, u32 runs, u32 steps, const TileInputs& in, TilesOf&& tiles_of,
+                               Done&& done) const {
+        const u32 parts = (steps + kPieceSteps - 1) / kPieceSteps, pieces = results * runs * parts;
+        // The first warp's lanes find out where 32 pieces are at a time.
+        From mine{};
+        const auto find = [&](u32 first) {
+            const u32 piece = smaller(first + lane, pieces - 1), step = piece % parts * kPieceSteps;
+            const u8* tiles[kTiles];
+            tiles_of(piece / parts, tiles);
+            const u32 units = (smaller(kPieceSteps, steps - step) + kLayout.steps() - 1) / kLayout.steps();
             AKUNU_UNROLL
             for (u32 i = 0; i < kTiles; ++i) {
-                for (u32 k = (warp * 32 + lane) * 16; k < bytes; k += kThreads * 16) {
-                    copy_async16(shared_memory() + at(slot) + i * kTileBytes + k, from[i] + k);
-                }
+                mine.at[i] = reinterpret_cast<u64>(tiles[i]) + step / kLayout.steps() * kLayout.unit_bytes();
             }
-            wait_for_copies();
-            sync_block();
-        } else {
-            wait_for_words([&] { return has_passed(full(slot), phase); });
+            mine.bytes = units * kLayout.unit_bytes();
+        };
+        const auto from = [&](u32 piece) {
+            From f;
+            AKUNU_UNROLL
+            for (u32 i = 0; i < kTiles; ++i) f.at[i] = shuffle(mine.at[i], piece % 32);
+            f.bytes = shuffle(mine.bytes, piece % 32);
+            return f;
+        };
+        u32 asked = 0;
+        const auto ask = [&](u32 slot) {
+            if (asked % 32 == 0) find(asked);
+            const From f = from(asked++);
+            if (lane >= kCopyLanes) return;
+            AKUNU_UNROLL
+            for (u32 i = 0; i < kTiles; ++i) {
+                const u8* const tile = reinterpret_cast<const u8*>(f.at[i]);
+                copy_arriving(shared_memory() + at(slot) + i * kTileBytes, tile, f.bytes, full(slot));
+            }
+        };
+        const bool asks = !kChecksRaces && warp == 0;
+        AKUNU_NO_UNROLL
+        for (u32 i = 0; asks && i < smaller(count, pieces); ++i) ask(i);
+        float sums[kTiles][2] = {};
+        u32 slot = 0, phase = 0, part = 0, run = 0;
+        AKUNU_NO_UNROLL
+        for (u32 piece = 0; piece < pieces; ++piece) {
+            if constexpr (kChecksRaces) {
+                if (piece % 32 == 0) find(piece);
+                copy_checked(slot, from(piece));
+            } else {
+                wait_for_words([&] { return has_passed(full(slot), phase); });
+            }
+            // A warp takes the step whose inputs it has staged.
+            const u32 first = run * steps + part * kPieceSteps, step = (warp - first) % kWarps;
+            if (step < smaller(kPieceSteps, steps - part * kPieceSteps)) {
+                TileStep<Fragments<kReader>, kTiles> one;
+                u32 units[kTiles];
+                AKUNU_UNROLL
+                for (u32 i = 0; i < kTiles; ++i) {
+                    units[i] = at(slot) + i * kTileBytes + step / kLayout.steps() * kLayout.unit_bytes();
+                }
+                one.load(units, step % kLayout.steps(), first + step, in);
+                one.multiply(sums);
+            }
+            sync_warp();
+            if (!kChecksRaces && lane == 0) arrive_at(empty(slot));
+            if (asks && asked < pieces) {
+                wait_for_words([&] { return has_passed(empty(slot), phase); });
+                ask(slot);
+            }
+            if (++slot == count) {
+                slot = 0;
+                phase ^= 1;
+            }
+            if (++part < parts) continue;
+            part = 0;
+            if (++run < runs) continue;
+            run = 0;
+            done(sums);
+            AKUNU_UNROLL
+            for (auto& sum : sums) sum[0] = sum[1] = 0.0f;
         }
-        return at(slot);
-    }
-    // The warp has read it; the first one waits for the others where the slot is asked for again.
-    AKUNU_DEVICE void free(bool again) {
-        sync_warp();
-        if constexpr (!kChecksRaces) {
-            if (lane == 0) arrive_at(empty(slot));
-            if (again && warp == 0) wait_for_words([&] { return has_passed(empty(slot), phase); });
-        }
-        if (++slot < count) return;
-        slot = 0;
-        phase ^= 1;
-    }
-    // Behind the last one.
-    AKUNU_DEVICE void end() const {
         if constexpr (kChecksRaces) return;
         sync_block();
         if (warp != 0 || lane >= count) return;
         drop_barrier(full(lane));
         drop_barrier(empty(lane));
     }
-};
-
-// What is multiplied by a row's staged inputs: so many steps of tiles, `first` of whose inputs' steps come first. Pieces
-// follow one another in a tile.
-template <u32 kTiles>
-struct TileRun {
-    const u8* at[kTiles];
-    u32 first, steps;
-    bool ends;  // a result of the tile's rows
-};
-// By all warps: `runs` runs, of which run(i) says what they are; done(result, sums) where a result's sums of this warp
-// are there.
-template <u32 kReader, u32 kTiles, typename Run, typename Done>
-AKUNU_DEVICE void multiply_runs(u32 runs, TilePieces<kReader, kTiles>& pieces, const TileInputs& in, u32 warp, Run&& run,
-                                Done&& done) {
-    using T = Fragments<kReader>;
-    constexpr TileLayout kLayout = tile_layout(kReader);
-    constexpr u32 kStepBytes = kLayout.unit_bytes() / kLayout.steps();
-    // Pieces of a run are asked for by the first warp, some ahead.
-    struct Place {
-        u32 run = 0, step = 0;
-    } asked, now;
-    const auto piece_of = [&](const TileRun<kTiles>& r, u32 step, const u8*(&from)[kTiles]) {
+    // Where races are looked for: by all warps, between two barriers.
+    AKUNU_DEVICE void copy_checked(u32 slot, const From& from) const {
+        sync_block();
         AKUNU_UNROLL
-        for (u32 i = 0; i < kTiles; ++i) from[i] = r.at[i] + step * kStepBytes;
-        const u32 steps = smaller(kPieceSteps, r.steps - step);
-        return (steps + kLayout.steps() - 1) / kLayout.steps() * kLayout.unit_bytes();
-    };
-    const auto advance = [&](Place& p, const TileRun<kTiles>& r) {
-        p.step += kPieceSteps;
-        if (p.step < r.steps) return;
-        p.step = 0;
-        ++p.run;
-    };
-    const auto ask = [&](u32 slot) {
-        const TileRun<kTiles> r = run(asked.run);
-        const u8* from[kTiles];
-        const u32 bytes = piece_of(r, asked.step, from);
-        pieces.copy(slot, from, bytes);
-        advance(asked, r);
-    };
-    if (!kChecksRaces && warp == 0) {
-        for (u32 i = 0; i < pieces.count && asked.run < runs; ++i) ask(i);
-    }
-    float sums[kTiles][2] = {};
-    AKUNU_NO_UNROLL
-    while (now.run < runs) {
-        const TileRun<kTiles> r = run(now.run);
-        const u8* from[kTiles];
-        const u32 bytes = piece_of(r, now.step, from), slot = pieces.slot;
-        const u32 memory = pieces.wait(from, bytes);
-        // A warp takes the steps whose inputs it has staged.
-        const u32 first = r.first + now.step, mine = (warp - first) % kWarps;
-        if (mine < smaller(kPieceSteps, r.steps - now.step)) {
-            TileStep<T, kTiles> step;
-            u32 units[kTiles];
-            AKUNU_UNROLL
-            for (u32 i = 0; i < kTiles; ++i) {
-                units[i] = memory + i * pieces.kTileBytes + mine / kLayout.steps() * kLayout.unit_bytes();
+        for (u32 i = 0; i < kTiles; ++i) {
+            for (u32 k = (warp * 32 + lane) * 16; k < from.bytes; k += kThreads * 16) {
+                copy_async16(shared_memory() + at(slot) + i * kTileBytes + k, reinterpret_cast<const u8*>(from.at[i]) + k);
             }
-            step.load(units, mine % kLayout.steps(), first + mine, in);
-            step.multiply(sums);
         }
-        const bool more = !kChecksRaces && warp == 0 && asked.run < runs;
-        pieces.free(more);
-        if (more) ask(slot);
-        const bool ends = r.ends && now.step + kPieceSteps >= r.steps;
-        advance(now, r);
-        if (!ends) continue;
-        done(sums);
-        AKUNU_UNROLL
-        for (auto& sum : sums) sum[0] = sum[1] = 0.0f;
+        wait_for_copies();
+        sync_block();
     }
-    pieces.end();
-}
+};
 
 // act(gate)·up of the chosen experts, of whose inputs the warps have staged the steps that they multiply: pairs of tiles
 // are dealt to the blocks. id_of(choice) is asked by whole warps; results are `scale` times what was multiplied.
 template <u32 kReader, typename Ids>
 AKUNU_DEVICE void multiply_chosen(Block b, const ExpertsGateUpParams& p, const TileMemory& m,
-                                  TilePieces<kReader, 2>& pieces, float scale, Ids&& id_of) {
+                                  const TilePieces<kReader, 2>& pieces, float scale, Ids&& id_of) {
     constexpr u32 kTogether = kTilesAtOnce / 2;
     const Output out{b.buffer<float>(6), b.buffer<u16>(7), p.formats};
     const u32 thread = thread_id_anew(), lane = thread % 32, warp = thread / 32, k = padded_inputs(p.k);
     const u32 tiles = (p.n + kTileRows - 1) / kTileRows, units = tiles * p.chosen, first = b.first();
     const u32 mine = first < units ? (units - first + b.blocks() - 1) / b.blocks() : 0;
     u32 partials = m.partials, n = 0;  // units that are multiplied
-    multiply_runs<kReader, 2>(
-        mine, pieces, tile_inputs<Fragments<kReader>>(k, m, lane), warp,
-        [&](u32 i) {
+    pieces.multiply(
+        mine, 1, k / kStepInputs, tile_inputs<Fragments<kReader>>(k, m, lane),
+        [&](u32 i, const u8*(&at)[2]) {
             const u32 u = first + i * b.blocks(), id = id_of(u / tiles);
-            return TileRun<2>{{expert_tile_at<kReader>(b, 0, p.k, id, u % tiles),
-                               expert_tile_at<kReader>(b, 1, p.k, id, u % tiles)},
-                              0, k / kStepInputs, true};
+            AKUNU_UNROLL
+            for (u32 w = 0; w < 2; ++w) at[w] = expert_tile_at<kReader>(b, w, p.k, id, u % tiles);
         },
         [&](float(&sums)[2][2]) {
             store_sums(partials, 2 * (n % kTogether), warp, lane, sums);
@@ -201,7 +186,7 @@ AKUNU_DEVICE_CALL void experts_gate_up_row(Block b) {
     if (b.first() >= (p.n + kTileRows - 1) / kTileRows * p.chosen) return;
     const u32 k = padded_inputs(p.k);
     const TileMemory m = tile_memory(k, 1);
-    TilePieces<kReader, 2> pieces(row_codes_bytes(k), thread_id_anew());
+    const TilePieces<kReader, 2> pieces(row_codes_bytes(k), thread_id_anew());
     stage_inputs<T, false, false>(b, {p.k, k}, k, m, thread_id_anew());
     sync_block();
     multiply_chosen<kReader>(b, p, m, pieces, 1.0f, [&](u32 choice) { return smaller(ids[choice], p.experts - 1); });
@@ -226,7 +211,7 @@ AKUNU_DEVICE_CALL void norm_experts(Block b) {
     const u32 experts = p.gate_up.experts, dim = p.gate_up.k, k = padded_inputs(dim);
     const u32 thread = thread_id_anew(), lane = thread % 32, warp = thread / 32;
     const TileMemory m = tile_memory(k, 1);
-    TilePieces<kReader, 2> pieces(row_codes_bytes(k) + choices_bytes(experts, p.route.groups), thread);
+    const TilePieces<kReader, 2> pieces(row_codes_bytes(k) + choices_bytes(experts, p.route.groups), thread);
     const u32 number = block_state().walk[b.slot].number;
     u64* const words = in_global(block_state().launch.words + number % kWordBuffers * kMostWords);
     const float* const bias = b.buffer<float>(10);
@@ -299,7 +284,7 @@ AKUNU_DEVICE_CALL void experts_down_row(Block b) {
     const auto id_of = [&](u32 choice) { return smaller(ids[choice], p.experts - 1); };
     if (tiles.begin == tiles.end) return;
     const TileMemory m = tile_memory(k, 1);
-    TilePieces<kReader, 1> pieces(row_codes_bytes(k), thread);
+    const TilePieces<kReader, 1> pieces(row_codes_bytes(k), thread);
     stage_inputs<T, false, false, true>(b, row, k, m, thread);
     sync_warp();
     for (u32 step = warp + lane * kWarps; step < k / kStepInputs; step += 32 * kWarps) {
@@ -307,12 +292,10 @@ AKUNU_DEVICE_CALL void experts_down_row(Block b) {
     }
     sync_block();
     u32 partials = m.partials, done = tiles.begin;
-    multiply_runs<kReader, 1>(
-        (tiles.end - tiles.begin) * p.chosen, pieces, tile_inputs<T>(k, m, lane), warp,
-        [&](u32 i) {
-            const u32 choice = i % p.chosen, tile = tiles.begin + i / p.chosen;
-            return TileRun<1>{{expert_tile_at<kReader>(b, 0, p.k, id_of(choice), tile)},
-                              choice * each, each, choice + 1 == p.chosen};
+    pieces.multiply(
+        tiles.end - tiles.begin, p.chosen, each, tile_inputs<T>(k, m, lane),
+        [&](u32 i, const u8*(&at)[1]) {
+            at[0] = expert_tile_at<kReader>(b, 0, p.k, id_of(i % p.chosen), tiles.begin + i / p.chosen);
         },
         [&](float(&sums)[1][2]) {
             store_sums(partials, (done - tiles.begin) % kTilesAtOnce, warp, lane, sums);
