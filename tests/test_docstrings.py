@@ -13,7 +13,7 @@ RIDDLE = re.compile(
     r"Within it|This one|All of them|Without those|So many|Between two|May be|There is|More of)\b"
 )
 OPTION = re.compile(r'(?:help="|Counter\(|Gauge\(|Histogram\(|_[a-z]+", ")(?:Of|Those|The other|So many)\b')
-"""The same in the help of an option or of a metric."""
+"""Finds such beginnings in the help of options and metrics."""
 
 DIALECT = re.compile(
     r"\b(writes? ahead|written ahead|writing ahead|bringers?|in the making|texts that run|"

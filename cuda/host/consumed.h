@@ -11,6 +11,11 @@
 
 namespace akunu::cuda {
 
+// Whether two begin at the same place, or both are none.
+inline bool is_same_place(const Binding& a, const Binding& b) {
+    return bool(a) == bool(b) && a.buffer.handle == b.buffer.handle && a.offset == b.offset;
+}
+
 // One of the commands that are replaced. Each word of its parameters and each buffer that it has is named once: by what
 // takes it over, or by what the fused command demands of it. `whole` says that nothing was left out, so that a
 // parameter that is added to an op later is refused until somebody takes it, and never dropped.
@@ -47,10 +52,7 @@ class Consumed {
         return command_.buffers[at];
     }
     // A buffer that must be the same as this one.
-    void demand_buffer(std::size_t at, const Binding& same) {
-        const Binding& b = buffer(at);
-        fits_ = bool(b) == bool(same) && b.buffer.handle == same.buffer.handle && b.offset == same.offset && fits_;
-    }
+    void demand_buffer(std::size_t at, const Binding& same) { fits_ = is_same_place(buffer(at), same) && fits_; }
 
     // A weight's buffer, whose planes are taken with it.
     const Binding& weight(std::size_t at) {

@@ -193,15 +193,12 @@ std::optional<Command> norm_route(std::span<const DispatchCmd> c, std::span<cons
     return out;
 }
 
-bool is_same(const Binding& a, const Binding& b) {
-    return a && b && a.buffer.handle == b.buffer.handle && a.offset == b.offset;
-}
 // Whether one of these reads what is there before another one has written it anew.
 bool is_read(const Binding& of, std::span<const DispatchCmd> by) {
     for (const DispatchCmd& c : by) {
         bool written = false;
         for (std::size_t i = 0; i < c.n_buffers; ++i) {
-            if (!is_same(c.buffers[i], of)) continue;
+            if (!of || !is_same_place(c.buffers[i], of)) continue;
             if (access_of(c, i) != Access::kWrite) return true;
             written = true;
         }
@@ -210,12 +207,11 @@ bool is_read(const Binding& of, std::span<const DispatchCmd> by) {
     return false;
 }
 
-// The same as norm_route, and the products with gates and ups of the experts that are chosen.
-std::optional<Command> norm_experts(std::span<const DispatchCmd> c, std::span<const Command> commands, u32 blocks) {
-    if (c.size() < 4 || c[3].op != Op::kExpertsGateUp) return {};
-    const auto route = norm_route(c, commands);
-    if (!route || covered_by(*route).behind != 1) return {};
-    const auto& from = reinterpret_cast<const NormRouteParams&>(route->params);
+// The same as `route`, which norm_route made, and the products with gates and ups of the experts that are chosen.
+std::optional<Command> norm_experts(const Command& route, std::span<const DispatchCmd> c,
+                                    std::span<const Command> commands, u32 blocks) {
+    if (c.size() < 4 || c[3].op != Op::kExpertsGateUp || covered_by(route).behind != 1) return {};
+    const auto& from = reinterpret_cast<const NormRouteParams&>(route.params);
     const u32 reader = commands[3].weights[0].reader;
     Consumed gate_up(c[3]);
     using G = ExpertsGateUpParams;
@@ -310,8 +306,8 @@ std::vector<Command> fused(const DispatchTable& table, std::span<const Command> 
         const auto from = std::span(table.commands).subspan(i);
         const auto one =
             of_sequences ? decode_attention(from, commands.subspan(i), table.max_rows, blocks) : std::nullopt;
-        const auto experts = table.max_rows == 1 ? norm_experts(from, commands.subspan(i), blocks) : std::nullopt;
-        const auto route = table.max_rows == 1 && !experts ? norm_route(from, commands.subspan(i)) : std::nullopt;
+        const auto route = table.max_rows == 1 ? norm_route(from, commands.subspan(i)) : std::nullopt;
+        const auto experts = route ? norm_experts(*route, from, commands.subspan(i), blocks) : std::nullopt;
         const auto sum = table.max_rows == 1 ? reduced_matmul(from, commands[i]) : std::nullopt;
         out.push_back(one ? *one : experts ? *experts : route ? *route : sum ? *sum : commands[i]);
         // Barriers among a router's commands were those of what comes behind them, too.

@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def unavailable(reason: str) -> NoReturn:
-    """As `missing`, which needs pytest: `make` builds an emulator without."""
+    """Call `missing.missing`, whose pytest is imported then alone: `make` builds an emulator without it."""
     from missing import missing
 
     missing(reason)

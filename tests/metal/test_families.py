@@ -17,5 +17,5 @@ pytestmark = pytest.mark.usefixtures("metal_engines")
 
 @pytest.mark.parametrize("name", some(NAMES, "qwen3next", "gemma4_experts", "nemotron_h_moe", "deepseek_v3"))
 def test_rounded_weights_agree_but_for_near_ties_of_the_router(name: str, folder: Path) -> None:
-    """Of each kind of router and mixer one: the kernel table has the products of rounded weights."""
+    """One model has each kind of router and mixer; the kernel table tests products of rounded weights."""
     test_families.test_rounded_weights_agree_but_for_near_ties_of_the_router(name, folder)
