@@ -449,6 +449,7 @@ std::vector<Produced> Engine::step(std::span<const Part> parts, std::uint32_t st
     }
     const std::uint32_t done = replay_step(segments.get(), args, control, stop, meanwhile);
     const bool whole = done == args.steps || !interrupted_;
+    if (!whole) cancelled_ = false;
     std::vector<Produced> out;
     std::uint32_t logit = 0, row = 0;
     for (const Part& part : parts) {

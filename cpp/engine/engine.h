@@ -172,11 +172,12 @@ class Engine : public LoadedModel {
     std::uint32_t run_fresh(std::span<const std::uint32_t> ids, AdapterChoice adapter, std::uint32_t at_once,
                             Segments segments, const Poll& poll,
                             const std::function<void(std::uint32_t, std::uint32_t)>& done);
-    // Asked by a device during a replay: whether it was cancelled, or `poll` ends it.
+    // Asked by a device during a replay: whether it was cancelled, or `poll` ends it. `cancelled_` stays: a replay may
+    // be told at its very end, and runs whole; then the next one stops.
     Poll stopping(const Poll& poll) {
         interrupted_ = false;
         return [this, &poll] {
-            const bool stop = cancelled_.exchange(false) || (poll && poll());
+            const bool stop = cancelled_ || (poll && poll());
             interrupted_ = interrupted_ || stop;
             return stop;
         };

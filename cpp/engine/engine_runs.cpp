@@ -28,7 +28,10 @@ std::uint32_t Engine::run_fresh(std::span<const std::uint32_t> ids, AdapterChoic
         for (std::uint32_t i = 0; i < n && has_tail; ++i) step_.logit_rows.host<std::uint32_t>()[i] = i;
         Control& control = begin_control(0);
         const ReplayArgs args{.rows = n, .logits = has_tail ? n : 0, .keys = s.length + n};
-        if (stop() || device_->replay(segments, args, control, stop, {}) == 0) break;
+        if (stop() || device_->replay(segments, args, control, stop, {}) == 0) {
+            cancelled_ = false;
+            break;
+        }
         done(s.length, n);
         s.length += n;
         s.state_at = s.length;
@@ -115,7 +118,10 @@ bool Engine::replay_run(const ReplayArgs& args, bool adapted, const RunSinks& si
     }
     if (!sinks.aligned) add_keeping(segments, args.rows);
     Control& control = begin_control(0);
-    if (stop() || device_->replay(segments.get(), args, control, stop, {}) == 0) return false;
+    if (stop() || device_->replay(segments.get(), args, control, stop, {}) == 0) {
+        cancelled_ = false;
+        return false;
+    }
     const std::size_t vocab = config_.vocab_size;
     std::vector<float> logits(sinks.logits ? args.logits * vocab : 0);
     if (sinks.logits) device_->download(step_.logits, std::as_writable_bytes(std::span(logits)));

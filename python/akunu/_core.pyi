@@ -630,7 +630,10 @@ class Engine:
     def extend(self, slot: int, ids: Sequence[int]) -> None:
         """Append tokens that are known without being drawn: rows of the next steps."""
     def cancel(self) -> None:
-        """Stop the call that runs, or else the next, as soon as possible (thread-safe)."""
+        """Stop the call that runs, as soon as possible (thread-safe).
+
+        Where none runs, or it was told at its very end and ran whole, the next step stops instead.
+        """
     def truncate(self, n: int, slot: int) -> int:
         """Keep only the first `n` tokens of a sequence; returns how many of them the cache holds.
 

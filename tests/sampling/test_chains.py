@@ -148,3 +148,22 @@ def test_cancel_during_the_prompt() -> None:
     assert engine.position == len(prompt) - left and engine.position % 64 == 0
     assert engine.tokens.tolist() == prompt[: engine.position]
     assert engine.begin(prompt) == engine.position
+
+
+def test_no_cancel_is_lost_at_the_end_of_a_step() -> None:
+    """A step may be told to stop when its last command runs: it ends whole, and the next one stops."""
+    engine = synthetic(4000, 512, layers=6, head_dim=64, context=4096, chunk=64)
+    engine.begin([0] * 64)
+    began = time.perf_counter()
+    engine.prefill()
+    step = time.perf_counter() - began
+    for i in range(40):
+        prompt = list(range(i + 1, 4000))
+        engine.begin(prompt)
+        timer = threading.Timer(step * i / 20, engine.cancel)  # at every part of the first two steps
+        timer.start()
+        left, before = engine.prefill()[0], len(prompt)
+        while 0 < left < before:
+            left, before = engine.prefill()[0], left
+        timer.join()
+        assert left == before
