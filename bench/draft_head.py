@@ -19,7 +19,8 @@ from akunu import _core
 from akunu.api.scheduling import Sequence
 from akunu.api.scheduling.head_proposer import HeadProposer
 from akunu.files.describe.blocks import DraftHead
-from akunu.files.describe.config import ModelConfig, ModelSpec, resolve
+from akunu.files.describe.config import ModelConfig, ModelSpec
+from akunu.files.describe.gguf_config import resolve
 from akunu.files.describe.tensor_map import TensorRef
 from akunu.loading.synthetic import SyntheticModel
 

@@ -130,7 +130,7 @@ def bytes_per_token(model: Path, test: str) -> float:
     """
     from akunu import _core
     from akunu.files.describe.blocks import Attention
-    from akunu.files.describe.config import resolve
+    from akunu.files.describe.gguf_config import resolve
 
     name, _, depth = test.partition(" @ d")
     if not name.startswith("tg"):

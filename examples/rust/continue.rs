@@ -2,8 +2,9 @@
 //
 //     rustc continue.rs -C link-args="$(akunu config --libs)"
 //     ./continue ember "Once upon a time"
-use std::ffi::{c_char, c_int, c_void, CStr, CString};
+use std::ffi::{CStr, CString};
 use std::io::Write;
+use std::os::raw::{c_char, c_int, c_void}; // Rust 1.63, which Debian 12 has, knows them by this name alone
 use std::{env, process, ptr, slice};
 
 #[repr(C)]
@@ -42,10 +43,11 @@ fn check(status: c_int) {
 
 fn main() {
     let words: Vec<CString> = env::args().skip(1).map(|word| CString::new(word).unwrap()).collect();
-    let [name, prompt] = words.as_slice() else {
+    if words.len() != 2 {
         eprintln!("usage: continue MODEL PROMPT");
         process::exit(2);
-    };
+    }
+    let (name, prompt) = (&words[0], &words[1]);
     let settings = CString::new(r#"{"temperature": 0, "max_tokens": 40}"#).unwrap();
     let options = OutputOptions {
         size: std::mem::size_of::<OutputOptions>(),

@@ -111,7 +111,7 @@ from pathlib import Path
 
 import numpy as np
 from akunu import _core
-from akunu.files.describe.config import resolve
+from akunu.files.describe.gguf_config import resolve
 from models import tiny
 from one_engine import OneEngine
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from akunu import _core
-from akunu.files.describe.config import resolve
+from akunu.files.describe.gguf_config import resolve
 from children import environment
 from metal.on_metal import require_metal
 from metal_emulator.build import ROOT

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from akunu import _core
-from akunu.files.describe.config import resolve
+from akunu.files.describe.gguf_config import resolve
 from models import llama2c
 from one_engine import OneEngine
 

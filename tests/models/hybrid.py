@@ -13,7 +13,10 @@ import gguf
 import numpy as np
 
 from akunu.files.describe.blocks import Attention, Block, Recurrence
-from akunu.files.describe.config import GgufSource, ModelSpec, TensorRef, resolve
+from akunu.files.describe.config import ModelSpec
+from akunu.files.describe.gguf_config import resolve
+from akunu.files.describe.gguf_rotary import GgufSource
+from akunu.files.describe.tensor_map import TensorRef
 
 from . import convert, tiny
 from .reference import Array, Layer, Reference, rms_norm

@@ -15,7 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from akunu.files.describe.blocks import Attention, Block, Experts, FeedForward, RopeSet
-from akunu.files.describe.config import ModelConfig, ModelSpec, TensorRef, resolve
+from akunu.files.describe.config import ModelConfig, ModelSpec
+from akunu.files.describe.gguf_config import resolve
+from akunu.files.describe.tensor_map import TensorRef
 
 from .source import ReaderSource
 

@@ -12,7 +12,9 @@ import pytest
 
 from akunu import _core
 from akunu.base.errors import ContextLengthError, InvalidArgumentError, UnsupportedError
-from akunu.files.describe.config import ModelSpec, TensorRef, resolve
+from akunu.files.describe.config import ModelSpec
+from akunu.files.describe.gguf_config import resolve
+from akunu.files.describe.tensor_map import TensorRef
 from one_engine import OneEngine
 
 from . import configs, tiny

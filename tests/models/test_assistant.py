@@ -22,7 +22,8 @@ from akunu import _core
 from akunu.api.scheduling.head_proposer import HeadProposer, share_of_head
 from akunu.base.errors import UnsupportedError
 from akunu.files.describe.assistant import ASSISTANT_TENSORS, with_gguf_assistant, with_hf_assistant
-from akunu.files.describe.config import ModelSpec, resolve
+from akunu.files.describe.config import ModelSpec
+from akunu.files.describe.gguf_config import resolve
 from akunu.files.describe.hf_config import resolve_hf
 from api.fakes import decide_drafts
 from api.test_drafts import everything

@@ -13,11 +13,13 @@ from hypothesis import strategies as st
 
 from akunu.base.errors import AkunuError, ModelFileError, UnsupportedError
 from akunu.files.describe.architectures import ARCHITECTURES
-from akunu.files.describe.config import ModelConfig, ModelSpec, TensorRef, resolve
+from akunu.files.describe.config import ModelConfig, ModelSpec
 from akunu.files.describe.config_keys import CONFIG_KEYS, NEUTRAL_VALUES
 from akunu.files.describe.config_numbers import DecoderSizes, ExpertSizes, LatentSizes, decoder_sizes
+from akunu.files.describe.gguf_config import resolve
 from akunu.files.describe.hf_numbers import HfNumbers
 from akunu.files.describe.recurrent import RecurrentSizes
+from akunu.files.describe.tensor_map import TensorRef
 
 from . import convert, tiny
 from .source import Tensor

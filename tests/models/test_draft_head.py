@@ -22,7 +22,8 @@ import pytest
 import akunu
 from akunu import _core
 from akunu.api.scheduling.head_proposer import HeadProposer
-from akunu.files.describe.config import ModelSpec, resolve
+from akunu.files.describe.config import ModelSpec
+from akunu.files.describe.gguf_config import resolve
 from akunu.files.describe.hf_config import resolve_hf
 from akunu.files.model_files import GgufModel
 from api.fakes import decide_drafts

@@ -11,7 +11,7 @@ import pytest
 
 from akunu import _core
 from akunu.cli.bench.one_sequence import OneSequence
-from akunu.files.describe.config import resolve
+from akunu.files.describe.gguf_config import resolve
 from kernels.builders.common import FIXED
 from one_engine import OneEngine
 

@@ -13,7 +13,7 @@ import pytest
 from akunu import _core
 from akunu.base.errors import ModelFileError, UnsupportedError
 from akunu.files.describe.blocks import Experts
-from akunu.files.describe.config import resolve
+from akunu.files.describe.gguf_config import resolve
 
 from . import convert, folders, quant, tiny
 from .reference import Reference

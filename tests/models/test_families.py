@@ -16,7 +16,7 @@ import akunu
 from akunu import _core
 from akunu.base.errors import ModelFileError, UnsupportedError
 from akunu.files.describe.blocks import DeltaNet, Experts, FeedForward
-from akunu.files.describe.config import resolve
+from akunu.files.describe.gguf_config import resolve
 from akunu.files.describe.hf_config import resolve_hf
 
 from . import families, folders, tiny

@@ -15,7 +15,9 @@ import pytest
 from akunu import _core
 from akunu.base.errors import ModelFileError
 from akunu.cli.bench.one_sequence import OneSequence
-from akunu.files.describe.config import ModelSpec, TensorRef, resolve
+from akunu.files.describe.config import ModelSpec
+from akunu.files.describe.gguf_config import resolve
+from akunu.files.describe.tensor_map import TensorRef
 
 from . import convert, tiny
 

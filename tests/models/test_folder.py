@@ -41,7 +41,7 @@ def test_a_folder_equals_transformers(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", tiny.ALL)
 def test_a_folder_has_the_configuration_of_the_gguf_file(name: str, tmp_path: Path) -> None:
-    from akunu.files.describe.config import resolve
+    from akunu.files.describe.gguf_config import resolve
 
     file = _core.GgufFile(str(tiny.write(name, "F32", tmp_path / "model.gguf").path))
     ours = ModelFolder(folders.write(name, tmp_path / "hf")).spec(tiny.CONTEXT).config

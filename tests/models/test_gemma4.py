@@ -14,7 +14,8 @@ import pytest
 from akunu import _core
 from akunu.base.errors import ModelFileError, UnsupportedError
 from akunu.files.describe.blocks import Attention, Experts, FeedForward, LayerInput
-from akunu.files.describe.config import ModelConfig, resolve
+from akunu.files.describe.config import ModelConfig
+from akunu.files.describe.gguf_config import resolve
 from akunu.files.describe.hf_config import resolve_hf
 from akunu.loading.synthetic import SyntheticModel
 

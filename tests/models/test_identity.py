@@ -14,7 +14,7 @@ from akunu.api.scheduling import Scheduler, Sequence
 from akunu.api.scheduling.page_files import PageFiles
 from akunu.api.scheduling.prefix import Prefix
 from akunu.base.errors import InvalidArgumentError
-from akunu.files.describe.config import resolve
+from akunu.files.describe.gguf_config import resolve
 
 from . import tiny
 

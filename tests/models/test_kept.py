@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from akunu.cli import main
-from akunu.files.describe.config import resolve
+from akunu.files.describe.gguf_config import resolve
 from akunu.files.describe.kept import kept_by, layers_text
 from akunu.loading.synthetic import SyntheticModel
 

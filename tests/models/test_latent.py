@@ -15,7 +15,7 @@ from akunu import _core
 from akunu._core import PAGE
 from akunu.base.errors import ModelFileError, UnsupportedError
 from akunu.files.describe.blocks import Experts, LatentAttention
-from akunu.files.describe.config import resolve
+from akunu.files.describe.gguf_config import resolve
 from akunu.files.describe.hf_config import resolve_hf
 from akunu.loading.synthetic import SyntheticModel
 from formats import mlx_planes

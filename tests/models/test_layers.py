@@ -19,7 +19,10 @@ import pytest
 
 from akunu import _core
 from akunu.files.describe.blocks import Attention, Block, FeedForward, RopeSet
-from akunu.files.describe.config import GgufSource, ModelSpec, TensorRef, resolve
+from akunu.files.describe.config import ModelSpec
+from akunu.files.describe.gguf_config import resolve
+from akunu.files.describe.gguf_rotary import GgufSource
+from akunu.files.describe.tensor_map import TensorRef
 
 from . import convert, tiny
 from .phases import BOUNDS, agree

@@ -12,7 +12,7 @@ import akunu
 from akunu import _core
 from akunu.base.errors import DeviceError, UnsupportedError
 from akunu.cli.console import stats_text
-from akunu.files.describe.config import resolve
+from akunu.files.describe.gguf_config import resolve
 
 from . import families, folders, tiny
 from .test_engine import greedy

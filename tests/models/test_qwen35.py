@@ -18,7 +18,7 @@ import pytest
 
 from akunu import _core
 from akunu.base.errors import ModelFileError, UnsupportedError
-from akunu.files.describe.config import resolve
+from akunu.files.describe.gguf_config import resolve
 from akunu.files.describe.hf_config import resolve_hf
 
 from . import qwen35, tiny

@@ -15,7 +15,7 @@ import pytest
 from akunu import _core
 from akunu.base.errors import AkunuError, ModelFileError
 from akunu.files.describe.blocks import Mamba2, ShortConvolution
-from akunu.files.describe.config import resolve
+from akunu.files.describe.gguf_config import resolve
 from akunu.files.describe.hf_config import resolve_hf
 
 from . import families

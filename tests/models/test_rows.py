@@ -16,7 +16,8 @@ from akunu import _core
 from akunu.base.errors import ModelFileError, UnsupportedError
 from akunu.files.describe.architectures import ARCHITECTURES
 from akunu.files.describe.blocks import Attention, FeedForward
-from akunu.files.describe.config import ModelConfig, resolve
+from akunu.files.describe.config import ModelConfig
+from akunu.files.describe.gguf_config import resolve
 from akunu.files.describe.hf_models import HF_MODELS
 from akunu.files.describe.known_missing import why_missing
 from akunu.files.folder import ModelFolder

@@ -29,7 +29,8 @@ from akunu.api.scheduling.model_proposer import ModelProposer, Proposer
 from akunu.api.scheduling.page_files import PageFiles
 from akunu.api.scheduling.prefix import Prefix
 from akunu.base.errors import InvalidArgumentError
-from akunu.files.describe.config import ModelSpec, resolve
+from akunu.files.describe.config import ModelSpec
+from akunu.files.describe.gguf_config import resolve
 from api.fakes import decide_drafts
 
 from . import tiny

@@ -10,7 +10,7 @@ import pytest
 
 import akunu
 from akunu import _core
-from akunu.files.describe.config import resolve
+from akunu.files.describe.gguf_config import resolve
 
 from . import tiny
 from .test_engine import greedy

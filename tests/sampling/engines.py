@@ -11,7 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from akunu import _core
-from akunu.files.describe.config import ModelSpec, TensorRef, resolve
+from akunu.files.describe.config import ModelSpec
+from akunu.files.describe.gguf_config import resolve
+from akunu.files.describe.tensor_map import TensorRef
 from akunu.tokenizer.breakers import breaker_table
 from models import configs, convert, tiny
 from one_engine import OneEngine

@@ -11,15 +11,16 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from akunu.base.errors import errors_of
 from akunu.files.describe.architectures import ARCHITECTURES
-from akunu.files.describe.config import resolve
 from akunu.files.describe.encoder_modules import Modules, gguf_makes_vectors
+from akunu.files.describe.gguf_config import resolve
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
     from akunu._core import TensorEntry, TensorFiles
-    from akunu.files.describe.config import GgufSource, ModelSpec
+    from akunu.files.describe.config import ModelSpec
+    from akunu.files.describe.gguf_rotary import GgufSource
     from akunu.files.describe.quantized import Weight
     from akunu.tokenizer import Tokenizer
 

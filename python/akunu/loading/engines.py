@@ -98,7 +98,7 @@ def open_unmanaged(
     from akunu import _core
     from akunu.base.errors import InvalidArgumentError
     from akunu.base.progress import reporter
-    from akunu.files.describe.config import resolve
+    from akunu.files.describe.gguf_config import resolve
     from akunu.files.model_files import open_model
     from akunu.files.overrides import apply_overrides
     from akunu.loading.finding import find_model

@@ -12,8 +12,9 @@ import pytest
 import akunu
 from akunu._core import GgufFile
 from akunu.base.errors import AkunuError, ModelFileError, UnsupportedError
-from akunu.files.describe.config import ModelConfig, TensorInfo
+from akunu.files.describe.config import ModelConfig
 from akunu.files.describe.rotary import inverse_frequencies, yarn, yarn_scale
+from akunu.files.describe.tensor_map import TensorInfo
 from akunu.files.model_files import gguf_spec
 from models.source import Tensor
 

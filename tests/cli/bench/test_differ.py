@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from akunu import _core
 from akunu.base.errors import InvalidArgumentError
 from akunu.cli.bench.differ import Steps, command, first_difference
-from akunu.files.describe.config import resolve
+from akunu.files.describe.gguf_config import resolve
 from models import tiny
 
 IDS = np.arange(40, dtype=np.uint32) * 7 % 250

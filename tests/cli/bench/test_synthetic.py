@@ -14,8 +14,8 @@ import pytest
 import akunu
 from akunu.base.errors import InvalidArgumentError
 from akunu.cli.bench.gguf_file import LAYOUTS, random_blocks, write_gguf
-from akunu.files.describe.config import resolve
 from akunu.files.describe.filetypes import FILE_TYPES, block_of
+from akunu.files.describe.gguf_config import resolve
 from akunu.loading.shapes import SHAPES
 from akunu.loading.synthetic import SyntheticModel, llama3_divisors
 

@@ -15,8 +15,8 @@ import pytest
 import akunu
 from akunu import ImportanceMatrix, _core
 from akunu.base.errors import UnsupportedError
-from akunu.files.describe.config import resolve
 from akunu.files.describe.filetypes import tensor_dtype
+from akunu.files.describe.gguf_config import resolve
 from akunu.files.importance import from_squares
 from akunu.loading.conversion.planned import head_order
 from models import families, folders, qwen35, reference, test_nvfp4, tiny

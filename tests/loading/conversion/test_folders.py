@@ -12,7 +12,7 @@ import pytest
 import akunu
 from akunu import _core
 from akunu.base.errors import UnsupportedError
-from akunu.files.describe.config import resolve
+from akunu.files.describe.gguf_config import resolve
 from akunu.files.folder import ModelFolder
 from akunu.loading.conversion.read_back import refuse_difference
 from models import folders, tiny

@@ -11,7 +11,7 @@ import pytest
 import akunu
 from akunu import _core
 from akunu.base.errors import UnsupportedError
-from akunu.files.describe.config import resolve
+from akunu.files.describe.gguf_config import resolve
 from akunu.loading.conversion.read_back import close, refuse_difference
 from models import folders, rows, tiny
 from models.test_engine import nmse, open_engine

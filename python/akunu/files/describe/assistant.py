@@ -13,8 +13,9 @@ from typing import Final
 
 from akunu.base.errors import ModelFileError, UnsupportedError
 from akunu.files.describe.blocks import Attention, Block, DraftHead, FeedForward
-from akunu.files.describe.config import ModelSpec, rows_of_table
+from akunu.files.describe.config import ModelSpec
 from akunu.files.describe.config_numbers import Numbers, shown
+from akunu.files.describe.decoder_config import rows_of_table
 from akunu.files.describe.gemma4 import ASSISTANT_LAYER
 from akunu.files.describe.gguf_numbers import GgufNumbers
 from akunu.files.describe.hf_numbers import HfNumbers

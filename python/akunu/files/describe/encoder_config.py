@@ -15,22 +15,16 @@ import numpy.typing as npt
 from akunu.base.errors import ModelFileError, UnsupportedError
 from akunu.files.describe.architectures import ARCHITECTURES
 from akunu.files.describe.blocks import Attention, Block
-from akunu.files.describe.config import (
-    EncoderConfig,
-    GgufSource,
-    ModelConfig,
-    ModelSpec,
-    model_config,
-    resolve,
-    vocabulary_size,
-)
+from akunu.files.describe.config import EncoderConfig, ModelConfig, ModelSpec
 from akunu.files.describe.config_keys import ConfigKey
 from akunu.files.describe.config_numbers import Numbers, decoder_sizes, shown
+from akunu.files.describe.decoder_config import model_config
 from akunu.files.describe.distances import Distances
 from akunu.files.describe.encoder_modules import DENSE, NO_POOLING, STATIC, Modules, is_classifier
 from akunu.files.describe.encoder_rows import ENCODERS, HF_ENCODERS, HeadRule, Row
+from akunu.files.describe.gguf_config import resolve, vocabulary_size
 from akunu.files.describe.gguf_numbers import GgufNumbers, local_by_period, local_layers_of
-from akunu.files.describe.gguf_rotary import gguf_rotary
+from akunu.files.describe.gguf_rotary import GgufSource, gguf_rotary
 from akunu.files.describe.hf_config import refuse_unknown_features, resolve_hf
 from akunu.files.describe.hf_numbers import HfNumbers, local_layers
 from akunu.files.describe.hf_rotary import HfRotary

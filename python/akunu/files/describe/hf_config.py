@@ -15,14 +15,10 @@ import numpy as np
 
 from akunu.base.errors import ModelFileError, UnsupportedError
 from akunu.files.describe.architectures import ARCHITECTURES
-from akunu.files.describe.config import (
-    ModelSpec,
-    check_heads,
-    model_config,
-    rows_of_table,
-)
+from akunu.files.describe.config import ModelSpec
 from akunu.files.describe.config_keys import CONFIG_KEYS
 from akunu.files.describe.config_numbers import DecoderSizes, Numbers, decoder_sizes, shown
+from akunu.files.describe.decoder_config import check_heads, model_config, rows_of_table
 from akunu.files.describe.expert_rules import stored_rules
 from akunu.files.describe.gguf_numbers import local_by_period
 from akunu.files.describe.hf_dense_models import HF_WRAPPERS
