@@ -9,6 +9,7 @@ void bind_exit(pybind11::module_& module);
 void bind_errors(pybind11::module_& module);
 void bind_formats(pybind11::module_& module);
 void bind_engine(pybind11::module_& module);
+void bind_devices(pybind11::module_& module);
 void bind_lookup(pybind11::module_& module);
 void bind_encoder(pybind11::module_& module);
 void bind_images(pybind11::module_& module);

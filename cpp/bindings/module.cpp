@@ -10,6 +10,7 @@ PYBIND11_MODULE(_core, m) {
     akunu::bind_formats(m);
     akunu::bind_images(m);
     akunu::bind_engine(m);
+    akunu::bind_devices(m);
     akunu::bind_lookup(m);
     akunu::bind_encoder(m);
     akunu::bind_speech(m);
