@@ -96,6 +96,22 @@ def test_a_short_prompt_does_not_wait_for_long_ones_of_another_owner(monkeypatch
     assert [(part.sequence, part.rows) for part in parts] == [(long[0], 16)]  # alone, in the order of arrival
 
 
+def test_the_end_of_a_long_prompt_is_no_short_one_to_another_owner() -> None:
+    engine = FakeEngine(hashed(VOCAB), vocab=VOCAB, context=400, chunk=200, parallel=4)
+    scheduler = Scheduler(engine)
+    planner = scheduler._planner
+    ends, short = [sequence_of(50, seed) for seed in (1, 2)], sequence_of(4, 3)
+    for each, salt in zip((*ends, short), ("bob", "bob", "alice"), strict=True):
+        each.salt = salt
+        scheduler.submit(each)
+    planner._costs.measured(1, planning.CHAIN_SECONDS / 100)
+    planner._mixed, planner._pace = 64, 64 / planning.CHAIN_SECONDS
+    rows = {part.sequence: part.rows for part in planner.plan().parts}
+    assert rows[short] == 4 and rows[ends[0]] == 4 + planning.FOREIGN_ROWS  # and not all 100
+    scheduler.end(short, 0)
+    assert sum(part.rows for part in planner.plan().parts) == 100  # alone
+
+
 def test_a_chain_is_as_long_as_the_owner_with_the_shortest_would_take_alone() -> None:
     many, few = [owned("bob", seed, 300) for seed in range(3)], owned("alice", 9, 5)
     many[0].chain, few.chain = 32, 2

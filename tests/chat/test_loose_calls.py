@@ -36,6 +36,9 @@ DRESSED = {
         {"type": "function", "function": {"name": "weather", "arguments": ARGUMENTS}}
     ),
     "arguments first": json.dumps({"arguments": ARGUMENTS, "name": "weather"}),
+    "in doubled braces": "{" + CALL + "}",
+    "in doubled braces in tags": "<tool_call>\n{" + CALL + "}\n</tool_call>",
+    "in doubled braces of which one is not closed": "{" + CALL,
     "after white space": f"\n\n  ```json\n{CALL}\n```",
 }
 

@@ -12,6 +12,7 @@ import threading
 import time
 import tomllib
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,7 @@ if sys.argv[1:2] == ["auth"]:
     json.dump(sys.argv[1:], open({told!r} + ".auth", "w"))
     sys.exit(0)
 named = [each for each in (*sys.argv[1:], *os.environ.values()) if "akunu-launch-" in each]
+named = [each.partition('="')[2].rstrip('"') or each for each in named]
 files = filter(os.path.isfile, named)
 texts = {{os.path.basename(each): open(each).read() for each in files}}
 said = {{"arguments": sys.argv[1:], "environment": dict(os.environ), "files": texts}}
@@ -43,8 +45,10 @@ class Server:
 
             def do_GET(self) -> None:
                 allowed = self.headers.get("Authorization") == "Bearer local"
-                known = {"context": 20000, "thinking": False}
-                body = json.dumps({"data": [{"id": "small", **known}, {"id": "large"}]}).encode()
+                known = {"context": 20000, "thinking": False, "parameters": 1_500_000_000}
+                seeing = {"parameters": 9_000_000_000, "images": True}
+                cards = [{"id": "small", **known}, {"id": "large"}, {"id": "seer", **seeing}]
+                body = json.dumps({"data": cards}).encode()
                 self.send_response(200 if allowed else 401)
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
@@ -115,6 +119,49 @@ def test_codex_is_told_by_arguments_that_are_toml(akunu_cli, server, spy):
     assert provider["stream_idle_timeout_ms"] > 300_000
     assert told["arguments"][-2:] == ["-m", "large"]
     assert not {"model_context_window", "model_reasoning_effort"} & config.keys()  # nothing is known of it
+
+
+def codex_config(told: Path) -> dict:
+    """The settings that Codex was given; `instructions` is the text of the file that they name."""
+    said = json.loads(told.read_text())
+    arguments = said["arguments"]
+    settings = [value for flag, value in pairwise(arguments) if flag == "-c"]
+    config = tomllib.loads("\n".join(settings))
+    return {**config, "instructions": said["files"].get("instructions.md")}
+
+
+def test_codex_offers_a_small_model_its_shell_alone(akunu_cli, server, spy):
+    ran = akunu_cli("launch", "codex", "--url", server.url)
+    config = codex_config(spy)
+    assert config["features"] == {"goals": False, "multi_agent": False, "view_image": False}
+    assert config["web_search"] == "disabled" and config["skills"] == {"include_instructions": False}
+    assert config["tools"] == {"experimental_request_user_input": {"enabled": False}}
+    assert config["model_instructions_file"].endswith("/instructions.md")
+    examples = [json.loads(line) for line in config["instructions"].splitlines() if line.startswith("{")]
+    assert {each["name"] for each in examples} == {"exec_command"} and len(examples) == 4
+    assert "small at" in ran.err and "few tools: --all-tools offers all]" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("options", "few"),
+    [
+        (["-m", "small", "--all-tools"], False),
+        (["-m", "large"], False),  # a server that does not tell how large it is
+        (["-m", "seer"], False),
+        (["-m", "seer", "--few-tools"], True),
+    ],
+)
+def test_the_tools_of_codex_are_the_users_choice(options, few, akunu_cli, server, spy):
+    ran = akunu_cli("launch", "codex", "--url", server.url, *options)
+    config = codex_config(spy)
+    assert ("model_instructions_file" in config) == ("features" in config) == few
+    assert ("few tools" in ran.err) == few
+    assert not few or "view_image" not in config["features"]  # it reads images
+
+
+def test_a_user_s_own_settings_of_codex_come_last(akunu_cli, server, spy):
+    akunu_cli("launch", "codex", "--url", server.url, "--", "-c", "features.goals=true")
+    assert json.loads(spy.read_text())["arguments"][-2:] == ["-c", "features.goals=true"]
 
 
 def test_codex_is_told_the_context_and_that_the_model_does_not_think(
@@ -215,6 +262,7 @@ def test_a_name_with_quotes_stays_one_name():
             ["launch", "claude", "--url", "http://127.0.0.1:1", "-c", "99"],
             "--context is for a server that is started",
         ),
+        (["launch", "claude", "-m", "ember", "--few-tools"], "--few-tools is for codex; Claude Code is left"),
     ],
 )
 def test_a_launch_that_cannot_be_says_why(args, message, akunu_cli, spy):
@@ -225,7 +273,7 @@ def test_a_launch_that_cannot_be_says_why(args, message, akunu_cli, spy):
 
 def test_a_model_or_a_key_that_the_server_does_not_know(akunu_cli, server, spy):
     assert (
-        "has no model 'huge'; it has small, large"
+        "has no model 'huge'; it has small, large, seer"
         in akunu_cli("launch", "claude", "--url", server.url, "-m", "huge").err
     )
     assert (

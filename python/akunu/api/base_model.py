@@ -18,7 +18,7 @@ __all__ = ["BaseModel", "Loading"]
 _KINDS: Final[Mapping[str, str]] = {
     "text": "generate stream agenerate astream generate_batch chat stream_chat achat astream_chat session "
     "chat_template sampling logits perplexity importance_matrix profile pin unpin flush clear_cache "
-    "prepare_constraints prepare_chat count_tokens reads_images adapters add_adapter remove_adapter",
+    "prepare_constraints prepare_chat count_tokens reads_images n_params adapters add_adapter remove_adapter",
     "vectors": "embed rerank classify dimensions prompts labels",
     "speech": "transcribe atranscribe transcribe_stream atranscribe_stream listen alisten languages notice",
     "tokens": "tokenize detokenize",

@@ -116,6 +116,16 @@ class Model(Chatting, Measuring):
         """Defaults of the sampling arguments: the model file's recommendations, and Akunu's for the rest."""
         return self._sampling
 
+    @property
+    def n_params(self) -> int | None:
+        """The number of weights, those of all experts and of its own head for drafts included.
+
+        None for random weights.
+        """
+        if self._spec is None:
+            return None
+        return sum(tensor.n_rows * max(tensor.n_cols, 1) for tensor in self._spec.tensors.values())
+
     # -- generating ------------------------------------------------------------------------------------------
 
     @overload

@@ -185,9 +185,15 @@ def read_object(calls: Calls) -> Steps[bool]:
 
 def _object(calls: Calls, declared: bool = False) -> Steps[bool]:
     call = _Call(calls, declared)
-    yield from calls.source.space()
-    yield from calls.source.expect("{")
+    source = calls.source
+    yield from source.space()
+    yield from source.expect("{")
+    yield from source.space()
+    doubled = yield from source.one_of(("{",))  # as the template of Qwen2.5-Coder shows calls to the model
     yield from call.members()
+    if doubled:
+        yield from source.space()
+        yield from source.one_of(("}",))
     return call.end()
 
 

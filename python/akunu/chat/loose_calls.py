@@ -116,7 +116,8 @@ A token such as `}}` with a line break is how a model ends a call. Without it, t
 that are left may be one more digit.
 """
 _NAME: Final = """start: {before} ({names}) END
-BEGIN: /\\{{[ \\t\\r\\n]{{0,24}}"name"[ \\t\\r\\n]{{0,24}}:[ \\t\\r\\n]{{0,24}}"/
+BEGIN: SPACE? (/```(json)?/ SPACE? | "[" SPACE?)? /\\{{\\{{?/ SPACE? "\\"name\\"" SPACE? ":" SPACE? "\\""
+SPACE: /[ \\t\\r\\n]{{1,24}}/
 END: /"[ \\t\\r\\n]{{0,24}},[ \\t\\r\\n]{{0,24}}"(arguments|parameters)"[ \\t\\r\\n]{{0,24}}:/
 """
 """An object that names one of the tools, up to its arguments."""
@@ -129,9 +130,10 @@ _MOST_SCHEMA: Final = 20_000
 def late_arguments(tools: Tools, reasoning: tuple[str, str], opened: bool) -> LateConstraints:
     """Calls of the tools with arguments that fit their schemas, where an answer has begun as a call.
 
-    Between tags an object is a call from its first character, and names one of the tools. Elsewhere it may
-    be anything that has a name, until its arguments begin. If it names no tool, its arguments are null, and
-    an object that names one follows it: a small model that makes up a name gets on by itself.
+    After `<tools>`, with which no family's own calls begin, an object follows. Between tags an object is a
+    call from its first character, and names one of the tools. Elsewhere it may be anything that has a name,
+    until its arguments begin. If it names no tool, its arguments are null, and an object that names one
+    follows it: a small model that makes up a name gets on by itself.
 
     Parameters
     ----------
@@ -144,8 +146,9 @@ def late_arguments(tools: Tools, reasoning: tuple[str, str], opened: bool) -> La
     """
     dress = "|".join([r"[\s}]", "```(?:json|tool_call|tools)?", *map(re.escape, _TAGS)])
     pattern = re.compile(
-        rf'(?:{dress})*(?:<tools>|<tool_call>)(?:{dress})*(?=\{{[\s":name]*\Z)'
-        rf'|(?:{dress})*\{{\s*"name"\s*:\s*"(?P<name>[^"\\]{{1,200}})"\s*,\s*"(?:arguments|parameters)"\s*:'
+        r"<tools>(?=\s*\Z)"
+        rf'|(?:{dress})*(?:<tools>|<tool_call>)(?:{dress})*(?=\{{{{1,2}}[\s":name]*\Z)'
+        rf'|(?:{dress})*\{{{{1,2}}\s*"name"\s*:\s*"(?P<name>[^"\\]{{1,200}})"\s*,\s*"(?:arguments|parameters)"\s*:'
     )
     from akunu.chat.structured.late import LateConstraints
 

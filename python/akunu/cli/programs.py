@@ -44,6 +44,10 @@ class Target:
         Tokens of a conversation; None: it is not known.
     thinks : bool
         The model can think before it answers.
+    sees : bool
+        The model reads images.
+    few_tools : bool
+        The model is to be offered few, plain tools, and told about them in few words.
     folder : Path
         Where `Program.files` are.
     """
@@ -54,6 +58,8 @@ class Target:
     context: int | None = None
     thinks: bool = True
     folder: Path = Path()
+    sees: bool = False
+    few_tools: bool = False
 
     @property
     def answer(self) -> int | None:
@@ -87,6 +93,8 @@ class Program:
         Arguments with which the program is run once before.
     dropped : callable
         What of the user's own settings the model cannot follow, and is left out.
+    takes_few_tools : bool
+        It has settings for `Target.few_tools`.
     """
 
     title: str
@@ -97,6 +105,7 @@ class Program:
     files: Callable[[Target], Mapping[str, str]] = lambda target: {}
     setup: Callable[[Target], list[str]] = lambda target: []
     dropped: Callable[[Target], str] = lambda target: ""
+    takes_few_tools: bool = False
 
 
 def _claude(target: Target) -> Mapping[str, str | None]:
@@ -122,6 +131,30 @@ def _claude(target: Target) -> Mapping[str, str | None]:
     }
 
 
+_CODEX_INSTRUCTIONS: Final = """\
+You are a coding agent. You do the user's work by calling the tool exec_command, which runs a shell command. \
+Examples:
+
+{"name": "exec_command", "arguments": {"cmd": "ls"}}
+{"name": "exec_command", "arguments": {"cmd": "cat notes.txt"}}
+{"name": "exec_command", "arguments": {"cmd": "cat > notes.txt <<'EOF'\\nfirst line\\nsecond line\\nEOF"}}
+{"name": "exec_command", "arguments": {"cmd": "python3 notes.py"}}
+
+Never call write_stdin: it is for a program that runs and waits for input.
+Call a tool until the work is done. Then say in a sentence what you did.
+"""
+"""Instead of Codex's own instructions, of some 4,000 tokens, where the model is offered few tools."""
+_CODEX_FILE: Final = "instructions.md"
+_CODEX_FEW_TOOLS: Final = (
+    "features.goals=false",
+    "features.multi_agent=false",
+    "tools.experimental_request_user_input.enabled=false",
+    "skills.include_instructions=false",
+    'web_search="disabled"',
+)
+"""Settings of Codex 0.171 that leave `exec_command` and `write_stdin`, of which none is for one alone."""
+
+
 def _codex(target: Target) -> list[str]:
     provider = {
         "name": "Akunu",
@@ -133,13 +166,25 @@ def _codex(target: Target) -> list[str]:
     table = ", ".join(f"{key} = {json.dumps(value)}" for key, value in provider.items())  # as TOML has it too
     size = [] if target.context is None else ["-c", f"model_context_window={target.context}"]
     effort = [] if target.thinks else ["-c", 'model_reasoning_effort="none"']
+    tools = list[str]()
+    if target.few_tools:
+        tools += [
+            *_CODEX_FEW_TOOLS,
+            f"model_instructions_file={json.dumps(str(target.folder / _CODEX_FILE))}",
+        ]
+        tools += [] if target.sees else ["features.view_image=false"]
     return [
         *("-c", f"model_providers.akunu={{{table}}}"),
         *("-c", 'model_provider="akunu"'),
         *size,
         *effort,
+        *(word for setting in tools for word in ("-c", setting)),
         *("-m", target.model),
     ]
+
+
+def _codex_files(target: Target) -> Mapping[str, str]:
+    return {_CODEX_FILE: _CODEX_INSTRUCTIONS} if target.few_tools else {}
 
 
 def _codex_dropped(target: Target) -> str:
@@ -227,7 +272,14 @@ PROGRAMS: Final[Mapping[str, Program]] = MappingProxyType(
     {
         "claude": Program("Claude Code", "claude", "npm install -g @anthropic-ai/claude-code", _claude),
         "codex": Program(
-            "Codex", "codex", "npm install -g @openai/codex", _key, _codex, dropped=_codex_dropped
+            "Codex",
+            "codex",
+            "npm install -g @openai/codex",
+            _key,
+            _codex,
+            _codex_files,
+            dropped=_codex_dropped,
+            takes_few_tools=True,
         ),
         "opencode": Program("opencode", "opencode", "npm install -g opencode-ai", _opencode),
         "pi": Program(

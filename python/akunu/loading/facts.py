@@ -13,7 +13,7 @@ from akunu.files.describe.filetypes import FILE_TYPE_NAMES
 if TYPE_CHECKING:
     pass
 
-__all__ = ["ModelFacts", "Tensor", "model_facts"]
+__all__ = ["ModelFacts", "Tensor", "model_facts", "size_label"]
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,11 @@ class Tensor(Protocol):
     def nbytes(self) -> int: ...
 
 
+def size_label(n_params: int) -> str:
+    """A number of parameters as model cards give it: "1.5B"."""
+    return f"{n_params / 1e9:.1f}B" if n_params >= 1e9 else f"{n_params / 1e6:.3g}M"
+
+
 def model_facts(
     filename: str, metadata: Mapping[str, object], tensors: Sequence[Tensor], load_mode: str = "mmap"
 ) -> ModelFacts:
@@ -49,7 +54,7 @@ def model_facts(
     label = metadata.get("general.size_label")
     label = " ".join(label.split()) if isinstance(label, str) else ""  # one line of a table
     if not label:
-        label = f"{n_params / 1e9:.1f}B" if n_params >= 1e9 else f"{n_params / 1e6:.3g}M"
+        label = size_label(n_params)
     file_type = metadata.get("general.file_type")
     kind = FILE_TYPE_NAMES.get(file_type) if isinstance(file_type, int) else None
     if file_type is None:  # a folder does not say

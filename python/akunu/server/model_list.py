@@ -78,6 +78,7 @@ def _card(server: Server, name: str) -> dict[str, Any]:
         card["context"] = entry.model.context
         if entry.kind is TEXT:
             sampling = entry.loaded.sampling
+            card["parameters"] = entry.loaded.n_params
             card["thinking"] = thinks(entry.loaded)
             card["images"] = entry.loaded.reads_images
             card["sampling"] = {name: getattr(sampling, name) for name in _SHOWN}

@@ -17,6 +17,7 @@ from starlette.responses import Response
 from akunu.api.encoders.model import EmbeddingModel
 from akunu.base.errors import AkunuError
 from akunu.base.version import __version__
+from akunu.loading.facts import size_label
 from akunu.loading.finding import BUILT_IN, FoundModel
 from akunu.server.calls import Check, call
 from akunu.server.catalog import from_name
@@ -90,13 +91,14 @@ def _card(server: Server, entry: Entry) -> dict[str, Any]:
 
 def _details(entry: Entry) -> dict[str, Any]:
     arch = getattr(getattr(entry.model, "config", None), "arch", "")
+    n_params = getattr(entry.model, "n_params", None)
     suffix = Path(entry.spec.path).suffix.lower()
     return {
         "parent_model": "",
         "format": "gguf" if suffix == ".gguf" or entry.spec.path in BUILT_IN else "safetensors",
         "family": arch,
         "families": [arch] if arch else [],
-        "parameter_size": "",
+        "parameter_size": size_label(n_params) if n_params else "",
         "quantization_level": "",
     }
 

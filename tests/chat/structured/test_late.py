@@ -55,6 +55,8 @@ BEGUN = [
     '```json\n{\n  "name": "get_weather",\n  "arguments":',
     '<tools>\n{"name": "get_weather", "parameters":',
     '```json\n[{"name":"get_weather","arguments":',
+    '{{"name": "get_weather", "arguments":',
+    '<tool_call>\n{{"name": "get_weather", "arguments":',
     '<think>\nHm, {"name": "now"}.\n</think>\n\n{"name": "get_weather", "arguments":',
     '{"name": "now", "arguments": {}}\n{"name": "get_weather", "arguments":',
 ]
@@ -87,9 +89,21 @@ def test_a_token_that_goes_on_after_the_end_of_a_call_may_end_it() -> None:
         assert not allowed(told(after, '\n{"name": "get_weather", "arguments":'), ' {"city": 7}')
 
 
+@pytest.mark.parametrize("begun", ["<tools>", "<tools>\n", "<think>\nHm.\n</think>\n\n<tools>\n"])
+def test_an_object_follows_the_tag_of_tools(begun: str) -> None:
+    state = told(late(), begun)
+    for text in ('{"name": "now", "arguments":', '\n{{"name": "get_weather", "arguments":'):
+        assert allowed(state, text), text
+    for text in ('<function name="now"', "\n  now", '{"name": "later"', '{"city"'):
+        assert not allowed(state, text), text
+    assert not allowed(told(state, '{"name": "get_weather", "arguments":'), ' {"city": 7}')
+
+
 @pytest.mark.parametrize(
     "text",
     [
+        "Write <tools>",
+        "<tools> are what",
         "To call it, write",
         'The call is {"name": "get_weather", "arguments":',
         '{"city": "Paris", "name": "get_weather", "arguments":',

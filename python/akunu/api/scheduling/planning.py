@@ -261,10 +261,19 @@ class Planner:
         return rows + begin + beside
 
     def _beginning(self, prompts: SequenceOf[Sequence]) -> int:
-        """Rows of short prompts that another owner's long ones delay no more than those who write."""
+        """Rows of short prompts that another owner's long ones delay no more than those who write.
+
+        Each owner that has some gets as many as the one with fewest wants: who has only a token of a prompt
+        that is known to read does not wait for the end of another's long prompt, which looks like a short
+        one.
+        """
+        short = Counter[str | None]()
+        for sequence in prompts:
+            if sequence.left <= self._mixed:
+                short[sequence.salt] += sequence.left
         if len({sequence.salt for sequence in prompts}) < 2:
             return 0
-        return sum(sequence.left for sequence in prompts if sequence.left <= self._mixed)
+        return len(short) * min(short.values(), default=0)
 
     def record(
         self,

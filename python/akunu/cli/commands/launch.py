@@ -34,6 +34,9 @@ NO_KEY: Final = "local"
 
 STOP_SECONDS: Final = 10
 
+FEW_TOOLS_BELOW: Final = 8_000_000_000
+"""A model of fewer parameters is offered few tools, unless the user says otherwise."""
+
 
 @click.command("launch", cls=Command, context_settings={**CONTEXT_SETTINGS, "ignore_unknown_options": True})
 @click.argument("agent", type=click.Choice(list(PROGRAMS)))
@@ -57,6 +60,12 @@ STOP_SECONDS: Final = 10
 @click.option(
     "-c", "--context", type=Integer(1), metavar="N", help="How many tokens a conversation may have."
 )
+@click.option(
+    "--few-tools/--all-tools",
+    default=None,
+    help="Offer the model few, plain tools with a short explanation, or all that the agent has; for Codex. "
+    "[default: few for a model of fewer than 8 billion parameters]",
+)
 def command(
     agent: str,
     arguments: tuple[str, ...],
@@ -64,6 +73,7 @@ def command(
     url: str | None,
     api_key: str | None,
     context: int | None,
+    few_tools: bool | None,
 ) -> None:
     """Start a coding agent with a model of this machine.
 
@@ -90,16 +100,20 @@ def command(
         raise click.UsageError("which model? -m MODEL names it; or --url a server that runs")
     if url is not None and context is not None:
         raise click.UsageError("--context is for a server that is started; the one at --url has its own")
+    if few_tools is not None and not wanted.takes_few_tools:
+        option = "--few-tools" if few_tools else "--all-tools"
+        raise click.UsageError(f"{option} is for codex; {wanted.title} is left the tools that it has")
     key = api_key or NO_KEY
     server = _running(url) if url else _started(str(model), context, key)
     with _ended_with_us(), tempfile.TemporaryDirectory(prefix="akunu-launch-") as folder, server as base:
-        target = _target(base, key, model if url else None, Path(folder))
+        target = _target(base, key, model if url else None, Path(folder), few_tools)
         for name, text in wanted.files(target).items():
             (target.folder / name).write_text(text, encoding="utf-8")
         changes = wanted.environment(target)
         environment = {k: v for k, v in {**os.environ, **changes}.items() if v is not None}
         size = "" if target.context is None else f", {target.context} tokens"
-        note(f"[{wanted.title} with {target.model} at {target.url}{size}]")
+        tools = ", few tools: --all-tools offers all" if target.few_tools and wanted.takes_few_tools else ""
+        note(f"[{wanted.title} with {target.model} at {target.url}{size}{tools}]")
         if dropped := wanted.dropped(target):
             note(f"[{target.model} cannot think first: {dropped} is left out]")
         if setup := wanted.setup(target):
@@ -188,7 +202,7 @@ def _ready(url: str) -> bool:
         return False
 
 
-def _target(url: str, key: str, wanted: str | None, folder: Path) -> Target:
+def _target(url: str, key: str, wanted: str | None, folder: Path, few_tools: bool | None) -> Target:
     """The server's model, the one that is wanted or else its first, and what is known of it."""
     if not url.startswith(("http://", "https://")):
         raise click.BadParameter(
@@ -210,5 +224,17 @@ def _target(url: str, key: str, wanted: str | None, folder: Path) -> Target:
     if not models:
         raise AkunuError(f"{url} has no model")
     name = wanted or next(iter(models))
-    context, thinks = models[name].get("context"), models[name].get("thinking")
-    return Target(url, name, key, context if isinstance(context, int) else None, thinks is not False, folder)
+    card = models[name]
+    context, parameters = card.get("context"), card.get("parameters")
+    if few_tools is None:
+        few_tools = isinstance(parameters, int) and parameters < FEW_TOOLS_BELOW
+    return Target(
+        url,
+        name,
+        key,
+        context if isinstance(context, int) else None,
+        thinks=card.get("thinking") is not False,
+        folder=folder,
+        sees=card.get("images") is True,
+        few_tools=few_tools,
+    )
