@@ -79,8 +79,19 @@ BUDGET |= {"lfm2": 7, "granitehybrid": 15, "nemotron_h_moe": 8}
 def test_dispatches_of_a_layer_in_decode(shape: str) -> None:
     """Every mix of types, and what becomes of it where rows are not whole blocks of 256."""
     for file_type in FILE_TYPES.keys() - RECODED:
-        found = layers(plan(f"{shape}:{file_type}"))
+        found = layers(plan(f"{shape}:{file_type}", position=200))
         assert max(found.values()) <= BUDGET[SHAPES[shape].arch], (file_type, found)
+
+
+def test_attention_on_few_keys_is_not_merged() -> None:
+    """Up to 128 keys there is one split: no partial results, and no dispatch that joins them."""
+    few, many = (plan("llama3.2-1b:q4_0", position=position) for position in (127, 128))
+    assert set(layers(few).values()) == {6} and set(layers(many).values()) == {7}
+    moved = [sum(c["bytes"] for c in found if c["op"] == "attention_split") for found in (few, many)]
+    shape = SHAPES["llama3.2-1b"]
+    partials = shape.n_heads * (shape.head_dim + 2) * 4 * 5  # of five splits of 32 keys
+    a_key = 2 * shape.n_kv_heads * shape.head_dim * 2
+    assert moved[1] - moved[0] == pytest.approx(shape.n_layers * (a_key + partials), rel=0.2)
 
 
 def test_a_layer_that_mixes_types_counts_each_by_its_size() -> None:
@@ -98,14 +109,17 @@ KEYS_ALONE = [name for name, s in SHAPES.items() if not name.startswith("stories
 
 @pytest.mark.parametrize("shape", one_of_each(KEYS_ALONE))
 def test_bytes_of_a_token(shape: str) -> None:
-    """At most 3 % more than the weights and the KV cache, at any position that the model has."""
+    """At most 4 % more than the weights and the KV cache, at any position that the model has.
+
+    Splits of 32 keys are most of it: of SmolLM-135M, whose weights are few, their results are half.
+    """
     last = SHAPES[shape].context_length - 1
     for file_type, chip in product(("q4_0", "q4_k_m", "q8_0", "f16"), ("M1", "M4", "M3 Ultra")):
         with open_engine(f"{shape}:{file_type}", device=f"plan:{chip}", context=last + 1) as opened:
-            for position in sorted({min(p, last) for p in (0, 300, 1024, 4096, 8191, 32767)}):
+            for position in sorted({min(p, last) for p in (0, 300, 511, 1024, 4096, 8191, 32767)}):
                 commands = opened.engine.plan("decode", 1, position)
                 moved, least = (sum(c[key] for c in commands) for key in ("bytes", "minimum"))
-                assert 1 <= moved / least <= 1.03, (file_type, chip, position)
+                assert 1 <= moved / least <= 1.04, (file_type, chip, position)
 
 
 @pytest.mark.parametrize(
@@ -213,7 +227,8 @@ def test_every_shape_has_kernels_in_every_phase(shape: str) -> None:
     for file_type in ("q4_0", "q4_k_m", "q8_0", "f16"):
         with open_engine(f"{shape}:{file_type}", device=f"plan:{CHIP}", context=32) as opened:
             for phase, rows in {"decode": 1, "batch": 4, "prefill": 17}.items():
-                assert all(c["dispatches"] >= 1 for c in opened.engine.plan(phase, rows, 0)), phase
+                commands = opened.engine.plan(phase, rows, 0)
+                assert all(c["dispatches"] >= 1 for c in commands if c["op"] != "attention_merge"), phase
 
 
 # ---- NVIDIA's GPUs ---------------------------------------------------------------------------------
@@ -331,7 +346,7 @@ def test_inspect_predicts(gguf: str, capsys: pytest.CaptureFixture[str]) -> None
     rows = {
         line.split()[0]: line.split() for line in out.splitlines() if line.startswith(("decode", "prefill"))
     }
-    assert rows["decode"][1:4] == ["1", "49", "7"] and rows["prefill"][1] == "512"
+    assert rows["decode"][1:4] == ["1", "43", "6"] and rows["prefill"][1] == "512"
 
 
 @nvidia
@@ -347,7 +362,7 @@ def test_inspect_predicts_for_random_weights_as_json(capsys: pytest.CaptureFixtu
     found = json.loads(text)
     assert found["machine"]["bytes_per_second"] == 819.2e9
     decode = found["prediction"]["decode"]
-    assert decode["layer_dispatches"] == 7 and decode["excess"] <= 1.03
+    assert decode["layer_dispatches"] == 6 and decode["excess"] <= 1.04
     assert 100 < decode["tokens_per_second"] < decode["bound_tokens_per_second"]
     assert sum(c["dispatches"] for c in found["plan"]) == decode["dispatches"]
 
