@@ -809,6 +809,33 @@ class Lab:
 def lab_structs() -> dict[str, np.dtype[np.void]]:
     """The parameter structure of every op, and SamplerState, LogprobRecord and Control."""
 
+class ApplePass(TypedDict):
+    """One dispatch of a command on an Apple GPU."""
+
+    function: str
+    constants: dict[int, int]
+    """Function constants by index."""
+    groups: tuple[int, int, int]
+    """Threadgroups; a count of 0: there is no dispatch."""
+    threads: int
+    """Of a threadgroup."""
+
+def lab_apple_passes(
+    chip: str,
+    op: str,
+    params: bytes,
+    *,
+    weight: str = "f32",
+    last_weight: str = "",
+    kv_dtype: str = "f16",
+    without: Sequence[int] = (),
+    keys: int = 0,
+) -> list[ApplePass]:
+    """What a command becomes on a chip, with all of its buffers but those at `without`.
+
+    `keys`: those that some row sees, where they are not among the parameters.
+    """
+
 def lab_q8_planes(raw: npt.NDArray[np.uint8], rows: int, dim: int) -> dict[str, npt.NDArray[Any]]:
     """The planes q, d, s and s16 of the CPU's int8 activations, each [rows, ...]."""
 

@@ -163,14 +163,14 @@ def test_the_least_bytes_are_those_of_the_weights_and_the_cache(shape: str) -> N
 def test_every_generation_and_tier_is_known() -> None:
     names = {chip["name"] for chip in _core.apple_chips()}
     generations = {f"M{n}{tier}" for n in range(1, 6) for tier in ("", " Pro", " Max")}
-    assert generations | {"M1 Ultra", "M2 Ultra", "M3 Ultra"} == names
+    assert generations | {f"M{n} Ultra" for n in (1, 2, 3, 5)} == names
 
 
 def test_chips_grow_with_the_tier_and_are_what_their_cores_can_do() -> None:
     for chip in _core.apple_chips():
         per_core = chip["flops"] / chip["gpu_cores"]
         assert 128 * 2 * 1.2e9 <= per_core <= 128 * 2 * 2.3e9, chip  # ALUs, a fused product and sum, clock
-        assert 60e9 <= chip["bytes_per_second"] <= 900e9
+        assert 60e9 <= chip["bytes_per_second"] <= 1300e9
     for n in range(1, 6):
         tiers = [_core.find_apple_chip(f"M{n}{tier}")["bytes_per_second"] for tier in ("", " Pro", " Max")]
         assert tiers == sorted(set(tiers))
@@ -184,6 +184,8 @@ def test_chips_grow_with_the_tier_and_are_what_their_cores_can_do() -> None:
         ("Apple M1 7", 7, 68.25e9),
         ("M2 Ultra 60", 60, 819.2e9),
         ("M3 Max 24", 24, 307.2e9),
+        ("M3 Ultra 60", 60, 819.2e9),
+        ("M5 Ultra", 80, 1228e9),
     ],
 )
 def test_a_chip_by_name_and_cores(name: str, cores: int, bandwidth: float) -> None:
@@ -303,6 +305,23 @@ def test_a_published_run_is_met() -> None:
     assert 0.85 < prefill.tokens_per_second / 225 < 1.2
 
 
+def test_an_ultra_is_two_of_the_max() -> None:
+    """The M4 has none; the M5's is assumed."""
+    for generation in (1, 2, 3, 5):
+        ultra, two = (_core.find_apple_chip(f"M{generation} {tier}") for tier in ("Ultra", "Max"))
+        for figure in ("gpu_cores", "bytes_per_second", "flops"):
+            assert ultra[figure] == pytest.approx(2 * two[figure], rel=0.01), (generation, figure)  # type: ignore[literal-required]
+
+
+@pytest.mark.parametrize(
+    ("chip", "share"), [("M1", 0.85), ("M3 Pro", 0.85), ("M4 Max", 0.85), ("M5 Pro", 0.88)]
+)
+def test_a_chip_s_family_says_what_kernels_reach(chip: str, share: float) -> None:
+    machine = Machine.of_chip(_core.find_apple_chip(chip))
+    assert machine.bandwidth_share == share
+    assert 1.3e-6 <= machine.dispatch_seconds <= 2.7e-6
+
+
 def test_a_prediction_adds_up() -> None:
     commands = plan("qwen3-0.6b:q4_0", position=300)
     found = predict(commands, 1, M4)
@@ -310,7 +329,7 @@ def test_a_prediction_adds_up() -> None:
     assert found.dispatches == len(commands) + 1  # argmax has two
     assert found.bound < found.seconds
     assert found.seconds == pytest.approx(
-        found.bytes / (0.85 * 120e9) + found.dispatches * 5e-6, rel=0.02
+        found.bytes / (M4.bandwidth_share * 120e9) + found.dispatches * M4.dispatch_seconds, rel=0.02
     )  # decode waits for memory
     assert predict([], 1, M4).tokens_per_second == 0
 
