@@ -8,6 +8,7 @@ not fit, and what does is small. Nothing here is measured on the machine that it
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -17,7 +18,7 @@ from akunu.base.errors import InvalidArgumentError
 if TYPE_CHECKING:
     from akunu._core import AppleChip, CommandInfo, NvidiaChip
 
-__all__ = ["Machine", "Prediction", "predict"]
+__all__ = ["Machine", "Prediction", "known_chip", "predict"]
 
 
 @dataclass(frozen=True)
@@ -115,6 +116,21 @@ class Machine:
         # What has no barrier runs beside the command before it; what another one does has no dispatch.
         waits = max(command["dispatches"] - (0 if command["barrier"] else 1), 0)
         return busy + waits * self.dispatch_seconds
+
+
+def known_chip(device: str) -> AppleChip | NvidiaChip | None:
+    """The chip that a device's name stands for, as "Apple M4 Max (32 GPU cores)"; None: it is not known."""
+    from akunu import _core
+
+    nvidia = next((chip for chip in _core.nvidia_chips() if chip["device"] == device), None)
+    name = re.match(r"Apple (M\d+(?: (?:Pro|Max|Ultra))?)(?: |$)", device)
+    if nvidia is not None or name is None:
+        return nvidia
+    cores = re.search(r" \((\d+) GPU cores\)", device)
+    try:
+        return _core.find_apple_chip(f"{name[1]} {cores[1]}" if cores else name[1])
+    except InvalidArgumentError:
+        return None
 
 
 @dataclass(frozen=True)
