@@ -81,7 +81,7 @@ GroupCount splits_of(const AttentionParams& p, std::uint32_t each, std::uint32_t
 GroupCount decode_splits_of(const AttentionParams& p, std::uint32_t most) {
     const std::uint32_t blocks = ceil_div(p.fixed_keys, kSplitKeys);
     if (p.fixed_keys) return {.base = p.fixed_keys <= kUnsplitKeys ? 1 : split_count(blocks, most)};
-    return {.keys_per = kSplitKeys, .keys_most = most, .few_keys = kUnsplitKeys, .few = 1, .splits = true};
+    return {.keys_per = kSplitKeys, .keys_most = most, .few_keys = kUnsplitKeys, .few = 1, .splits = 1};
 }
 // And of what joins the splits, where there are any: a threadgroup for each head.
 GroupCount merges_of(const AttentionParams& p) {

@@ -43,6 +43,7 @@ struct Extent {
 constexpr std::uint32_t groups(const GroupCount& c, const Extent& extent, const ReplayArgs& args, std::uint32_t step) {
     std::uint32_t n = c.base;
     const std::uint32_t rows = extent.follows ? patch_value(*extent.follows, args, step) : extent.rows;
+    if (rows < c.rows_least || rows > c.rows_most) return 0;
     if (c.rows_per) n *= ceil_div(rows, c.rows_per);
     std::uint32_t keys = args.keys + step;
     const std::uint32_t seen = extent.window ? std::min(keys, extent.window) : keys;

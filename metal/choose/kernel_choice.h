@@ -38,7 +38,10 @@ struct GroupCount {
     std::uint32_t keys_most = UINT32_MAX;
     std::uint32_t few_keys = 0;
     std::uint32_t few = 0;
-    bool splits = false;
+    std::uint32_t splits = 0;  // 1: as said above
+    // With other rows it is 0: passes of which one runs, by the rows of a replay.
+    std::uint32_t rows_least = 0;
+    std::uint32_t rows_most = UINT32_MAX;
 
     bool follows_keys() const { return keys_per != 0 || few_keys != 0; }
 };

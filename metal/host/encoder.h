@@ -20,10 +20,9 @@ class Encoder {
         const ResolvedCommand& resolved = *static_cast<const ResolvedCommand*>(cmd.kernel);
         // Commands with scratch memory share it.
         waits_ = waits_ || command.barrier || resolved.scratch;
-        bool first = true, bound = false;
+        bool bound = false;  // a pass before this one ran
         for (const ResolvedPass& p : resolved.passes) {
-            waits_ = waits_ || !first;
-            first = false;
+            waits_ = waits_ || bound;
             const auto count = [&](const GroupCount& c) { return groups(c, resolved.extent, args, step); };
             const MTLSize counts = MTLSizeMake(count(p.x), count(p.y), count(p.z));
             if (!p.counted && counts.width * counts.height * counts.depth == 0) continue;

@@ -109,13 +109,16 @@ def test_rows_and_tiles_cover_the_result(cores: int) -> None:
     for (n, k), rows in product(SIZES, (2, 3, 4, 5, 8, 15, 16, 17, 31, 32, 33, 200, 512)):
         for matrices, op in ((1, "matmul"), (2, "gate_up")):
             extra = {"y_stride": n} if op == "matmul" else {}
-            found = one(passes(cores, op, weight="q4_0", rows=rows, n=n, k=k, **extra))
+            chosen = passes(cores, op, weight="q4_0", rows=rows, n=n, k=k, **extra)
+            found = one([each for each in chosen if all(each["groups"])])
             name = found["function"]
             x, y, z = found["groups"]
             assert z == 1
             if rows <= 16:
-                per = found["threads"] // 32 * 4 // matrices
-                assert (x, y) == (up(n, per), 1) and "_rows_" in name, name
+                # Matrices of SIMD-groups from five rows on, where there are twelve for each core.
+                matrix = rows >= 5 and up(n * matrices, 8) >= 12 * cores
+                per = found["threads"] // 32 * (8 if matrix else 4) // matrices
+                assert (x, y) == (up(n, per), 1) and ("_few_" if matrix else "_rows_") in name, name
                 continue
             tokens = 16 if "_small_" in name else 32
             assert (x, y) == (up(n, 64 // matrices), up(rows, tokens)), name

@@ -187,6 +187,20 @@ def test_few_keys_are_not_merged(emulator_control: Control, path: Path) -> None:
     assert found[-1] == found[0] + len(merges)
 
 
+def test_a_step_has_the_kernel_that_suits_its_rows(emulator_control: Control, path: Path) -> None:
+    """A table of up to 16 rows has both: of a GPU with one core the tiny model's matrices fill every core."""
+    emulator_control["gpu_cores"] = 1
+    story = llama2c.expected().story_ids
+    for rows in (2, 4, 5, 9, 16):
+        engine = open_metal(path)
+        engine.begin(story[:rows])
+        before = emulator_control["dispatches"]
+        assert engine.prefill()[1].ids == story[rows : rows + 1]
+        used, planned = emulator_control["dispatches"] - before, engine.plan("batch", rows, 0)
+        assert used == sum(c["dispatches"] for c in planned), rows
+        assert any("_few_" in c["kernel"] for c in planned)
+
+
 # ---- errors -----------------------------------------------------------------------------------------
 
 
