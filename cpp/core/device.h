@@ -2,6 +2,7 @@
 // else names a backend.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -83,6 +84,7 @@ struct DeviceTraits {
     std::uint32_t prompt_rows = 512;    // of a prompt's step, at most, where nobody says otherwise
     std::uint32_t encoder_rows = 256;   // that a step of an encoder is filled up to, if no sequence has more
     bool split_attention = true;        // decode attention as split + merge commands
+    std::uint32_t unsplit_keys = 0;     // up to so many keys the first writes the result, and the second does nothing
     bool activated_matmuls = false;     // a matmul takes an activation function, and y may be quantised
     bool whole_halves = false;          // F16 and BF16 weights may be `Whole::kRows`
     bool recodes = false;               // takes weights of all types, else Loader recodes some (core/recode.h)
@@ -188,6 +190,10 @@ class Device {
 
     // What runs a resolved command, a name for each dispatch; empty where a command is one call that has no name.
     virtual std::vector<std::string> kernel_names(const DispatchCmd&) const { return {}; }
+    // How many dispatches the first step of such a replay has of it.
+    virtual std::size_t dispatches(const DispatchCmd& c, const ReplayArgs&) const {
+        return std::max<std::size_t>(kernel_names(c).size(), 1);
+    }
 
     // Runs the segments `args.steps` times, until `control.stop` is set. Returns the steps run. `poll` is called now
     // and then on the calling thread; when it returns true the replay stops early. `meanwhile` must not throw.

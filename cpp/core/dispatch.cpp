@@ -112,12 +112,18 @@ double expert_bytes(const Cost& c, const ReplayArgs& a) {
     return c.bytes_per_expert * chosen_experts(c.experts, c.chosen, a.rows);
 }
 
+double partial_bytes(const Cost& c, double keys) {
+    if (keys <= c.unsplit_keys) return 0;
+    const double enough = std::max(c.partials_enough, c.partials_per_key_of_many * keys);
+    return std::min({c.partials_per_key * keys, enough, c.partials_most});
+}
+
 }  // namespace
 
 double cost_bytes(const Cost& c, const ReplayArgs& a) {
     const KeyCount k = visible_keys(c, a);
     return c.bytes + c.bytes_per_row * a.rows + c.bytes_per_sequence * a.sequences + c.bytes_per_key * k.distinct +
-           std::min(c.partials_per_key * k.distinct, c.partials_most) + expert_bytes(c, a);
+           partial_bytes(c, k.distinct) + expert_bytes(c, a);
 }
 
 double cost_minimum_bytes(const Cost& c, const ReplayArgs& a) {

@@ -240,7 +240,15 @@ constexpr BufferInfo kAttentionBuffers[] = {{"q", R},
                                             index("pages"),
                                             constant("sinks", kOptional),
                                             index("ends", kOptional)};
-constexpr BufferInfo kAttentionSplitBuffers[] = {{"q", R}, cache("kv"), {"partials", W}, index("rows"), index("pages")};
+// The last three are for a device that writes the result itself where it splits nothing: DeviceTraits::unsplit_keys.
+constexpr BufferInfo kAttentionSplitBuffers[] = {{"q", R},
+                                                 cache("kv"),
+                                                 {"partials", W},
+                                                 index("rows"),
+                                                 index("pages"),
+                                                 constant("sinks", kOptional),
+                                                 {"out_f32", W, kOptional},
+                                                 {"out_compact", W, kOptional}};
 constexpr BufferInfo kAttentionMergeBuffers[] = {{"partials", R},
                                                  {"out_f32", W, kOptional},
                                                  {"out_compact", W, kOptional},

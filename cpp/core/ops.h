@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <string_view>
 
@@ -97,14 +98,17 @@ struct FieldInfo {
 struct DispatchCmd;
 
 // Bytes and FLOPs that a command must move and do: fixed + rows·per_row + sequences·per_sequence + (keys that any row
-// sees)·per_key + (keys seen, summed over rows)·per_row_key; partial results per key, up to a limit; and, where each
+// sees)·per_key + (keys seen, summed over rows)·per_row_key; partial results; and, where each
 // row chooses some of a layer's experts, the weights of every expert that any row has chosen (see chosen_experts).
 struct Cost {
     double weights = 0, kv_per_key = 0;  // of the bytes: what must be read whatever the kernels are
     double bytes = 0, bytes_per_row = 0, bytes_per_sequence = 0, bytes_per_key = 0;
     double bytes_per_expert = 0;            // weights
     std::uint32_t experts = 0, chosen = 0;  // of so many, so many for each row
-    double partials_per_key = 0, partials_most = 0;
+    // min(keys·per_key, max(enough, keys·per_key_of_many), most), and nothing of up to `unsplit_keys`.
+    double partials_per_key = 0, partials_per_key_of_many = 0, partials_most = 0;
+    double partials_enough = std::numeric_limits<double>::infinity();
+    std::uint32_t unsplit_keys = 0;
     double flops = 0, flops_per_row = 0, flops_per_row_key = 0;
     std::uint32_t window = 0;
     bool bidirectional = false;  // a row sees keys on both sides of it

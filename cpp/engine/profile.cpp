@@ -18,7 +18,7 @@ CommandInfo command_info(const Device& device, const DispatchTable& table, std::
     std::vector<std::string> kernels = device.kernel_names(c);
     if (kernels.empty()) kernels.push_back(info.op + (info.dtype.empty() ? "" : "_" + info.dtype));
     info.kernel = kernels.back();
-    info.dispatches = c.merged ? 0 : kernels.size();
+    info.dispatches = c.merged ? 0 : device.dispatches(c, args);
     info.layer = l.layer;
     info.shape = l.shape;
     info.bytes = cost_bytes(l.cost, args);

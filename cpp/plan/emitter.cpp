@@ -112,14 +112,20 @@ void Emitter::Command::finish() {
         cost.bytes_per_row = cost.flops_per_row = 0;
     }
     if (partial_heads_) {
-        // A key's share, which is written once and read once: of so few keys no device limits them.
-        constexpr std::uint32_t kFewKeys = 1024;
+        // A key's share, which is written once and read once: of few keys, which no device limits, of more, and of
+        // many.
+        constexpr std::uint32_t kFewKeys = 256, kMoreKeys = 1024, kManyKeys = 4096;
         const auto bytes = [&](std::uint32_t keys) {
             return static_cast<double>(
                 emitter_.device.attention_partial_bytes(partial_heads_, partial_head_dim_, keys));
         };
         cost.partials_per_key = bytes(kFewKeys) / kFewKeys;
+        if (emitter_.device.traits().unsplit_keys != 0) {
+            cost.partials_enough = bytes(kMoreKeys);
+            cost.partials_per_key_of_many = bytes(kManyKeys) / kManyKeys;
+        }
         cost.partials_most = bytes(emitter_.step.max_pages * kPagePositions);
+        cost.unsplit_keys = emitter_.device.traits().unsplit_keys;
     }
 }
 
@@ -225,14 +231,14 @@ void Emitter::attention(const std::string& name, int layer, Phase phase, const A
     const Binding& raw = split ? activations.f32("partials") : out.f32;
     auto c = emit(split ? Op::kAttentionSplit : Op::kAttention, name, layer);
     c.buffer(in.q).buffer(in.kv).buffer(raw).buffer(in.rows).buffer(in.pages);
-    if (!split) c.buffer(in.sinks).buffer(in.ends);
     c.kv(step.kv_types).shape(heads);
     const u32 values = value_dim(params.head_dim, params.latent);
-    if (split) c.partials(params.n_heads, values);
-    c.params(params);
     if (split) {
         AttentionParams merged = params;
         merged.formats |= in.formats;
+        const bool writes = device.traits().unsplit_keys != 0;
+        c.buffer(writes ? in.sinks : Binding{}).act(writes ? out : Act{});
+        c.partials(params.n_heads, values).params(writes ? merged : params);
         emit(Op::kAttentionMerge, name + "_merge", layer)
             .buffer(raw)
             .act(out)
@@ -243,6 +249,7 @@ void Emitter::attention(const std::string& name, int layer, Phase phase, const A
             .params(merged);
         return;
     }
+    c.buffer(in.sinks).buffer(in.ends).params(params);
     if (params.formats == kActF32) return;
     quantize(name + "_out", layer, out, params.n_heads * values, params.formats);
 }

@@ -77,6 +77,21 @@ GroupCount splits_of(const AttentionParams& p, std::uint32_t each, std::uint32_t
     return {.keys_per = each, .keys_most = most};
 }
 
+// Of decode attention, which splits no fewer than kUnsplitKeys.
+GroupCount decode_splits_of(const AttentionParams& p, std::uint32_t most) {
+    const std::uint32_t blocks = ceil_div(p.fixed_keys, kSplitKeys);
+    if (p.fixed_keys) return {.base = p.fixed_keys <= kUnsplitKeys ? 1 : split_count(blocks, most)};
+    return {.keys_per = kSplitKeys, .keys_most = most, .few_keys = kUnsplitKeys, .few = 1, .splits = 1};
+}
+// And of what joins the splits, where there are any: a threadgroup for each head.
+GroupCount merges_of(const AttentionParams& p) {
+    if (p.fixed_keys) return {.base = p.fixed_keys <= kUnsplitKeys ? 0 : p.n_heads};
+    return {.base = p.n_heads, .few_keys = kUnsplitKeys, .few = 0};
+}
+
+// Whether it has outputs, which it writes where nothing is split.
+bool has_outputs(const DispatchCmd& split) { return split.buffers[6] || split.buffers[7]; }
+
 // Rows x groups: a threadgroup has 32 queries, 16 or 8 where heads are long, whole rows of the heads of a group, or of
 // a part of one. With few rows that is one threadgroup per group, so that a long cache is split over several, whose
 // results a second pass joins.
@@ -100,7 +115,7 @@ KernelChoice one_row(const std::string& type, const Heads& heads, const Attentio
     const std::uint32_t group = heads.in_part();
     const char* size = group == 1 ? "_g1" : group <= 4 ? "_g4" : group <= 8 ? "_g8" : "_g16";
     const char* dim = heads.dim > 256 ? "_hd512" : heads.dim > 128 ? "_hd256" : "_hd128";
-    return choice("attention_split_" + type + size + dim, heads, splits_of(p, kSplitKeys, splits),
+    return choice("attention_split_" + type + size + dim, heads, decode_splits_of(p, splits),
                   {.base = heads.n_kv * heads.parts()}, splits);
 }
 
@@ -111,8 +126,8 @@ std::optional<KernelChoice> latent(Op op, const std::string& type, const Attenti
     const bool plain = !p.window && !p.fixed_keys && !p.bidirectional && p.softcap == 0;
     if (!plain || p.n_kv_heads != 1 || p.latent > p.head_dim) return std::nullopt;
     if (op == Op::kAttention) return choice("attention_latent_" + type, heads, {.rows_per = 1}, {.base = p.n_heads});
-    if (op == Op::kAttentionMerge) return choice("attention_latent_merge", heads, {.base = p.n_heads}, {}, splits);
-    return choice("attention_latent_split_" + type, heads, splits_of(p, kSplitKeys, splits), {.base = p.n_heads},
+    if (op == Op::kAttentionMerge) return choice("attention_latent_merge", heads, merges_of(p), {}, splits);
+    return choice("attention_latent_split_" + type, heads, splits_of(p, kLatentSplitKeys, splits), {.base = p.n_heads},
                   splits);
 }
 
@@ -140,6 +155,7 @@ std::optional<KernelChoice> of_type(const DispatchCmd& cmd, const Chip& chip, co
         case Op::kAttentionSplit:
         case Op::kAttentionMerge: {
             const auto p = cmd.params_as<AttentionParams>();
+            if (cmd.op == Op::kAttentionSplit && !has_outputs(cmd)) return std::nullopt;
             if (p.latent) return latent(cmd.op, type, p, most_splits(chip.gpu_cores));
             const bool sinks{cmd.buffers[cmd.op == Op::kAttentionMerge ? 4 : 5]};
             const Heads heads{p.n_heads, p.n_kv_heads, p.head_dim, sinks};
@@ -149,7 +165,7 @@ std::optional<KernelChoice> of_type(const DispatchCmd& cmd, const Chip& chip, co
             if (p.bidirectional) return std::nullopt;  // a row alone, which has no rows to see
             const std::uint32_t splits = most_splits(chip.gpu_cores);
             if (cmd.op == Op::kAttentionSplit) return one_row(type, heads, p, splits);
-            return choice("attention_merge", heads, {.base = p.n_heads}, {}, splits);
+            return choice("attention_merge", heads, merges_of(p), {}, splits);
         }
         case Op::kAttentionWeights: {
             const auto p = cmd.params_as<AttentionWeightsParams>();

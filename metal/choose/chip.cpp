@@ -18,7 +18,7 @@ namespace {
 // half precision being that of single (github.com/philipturner/metal-benchmarks); clocks 1.278 (M1), 1.296 (M1 Pro to
 // Ultra) and 1.398 GHz (M2, M3) as in github.com/philipturner/applegpuinfo; M4 as in huggingface.js's hardware table;
 // M5 is M4 times its clock's rise, an estimate. M5's matrix units are not counted, since simdgroup_matrix may not use
-// them.
+// them. Of an M5 Ultra Apple has published nothing: its row is two M5 Max, as M1, M2 and M3 Ultra are two Max.
 constexpr std::array kChips{
     Chip{"M1", 7, 8, 68.25e9, 2.6e12},         Chip{"M1 Pro", 7, 16, 204.8e9, 5.3e12},
     Chip{"M1 Max", 7, 32, 409.6e9, 10.6e12},   Chip{"M1 Ultra", 7, 64, 819.2e9, 21.2e12},
@@ -30,7 +30,7 @@ constexpr std::array kChips{
     Chip{"M4 Pro", 9, 20, 273e9, 9.2e12},      Chip{"M4 Max", 9, 32, 409.6e9, 14.7e12},
     Chip{"M4 Max", 9, 40, 546e9, 18.4e12},     Chip{"M5", 10, 10, 153.6e9, 5.7e12},
     Chip{"M5 Pro", 10, 20, 307e9, 11.4e12},    Chip{"M5 Max", 10, 32, 460e9, 18.2e12},
-    Chip{"M5 Max", 10, 40, 614e9, 22.8e12},
+    Chip{"M5 Max", 10, 40, 614e9, 22.8e12},    Chip{"M5 Ultra", 10, 80, 1228e9, 45.6e12},
 };
 
 // "Apple M4 Max (emulated)" holds "M4 Max", and is no "M4".

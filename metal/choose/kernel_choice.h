@@ -29,19 +29,28 @@ struct Constant {
 
 // A threadgroup count that follows the replay: base · ceil(rows / rows_per) · min(ceil(keys / keys_per), keys_most), a
 // divisor of 0 meaning "does not follow". `keys` are the most that any row sees: ReplayArgs::keys + step, or with a
-// window at most window + keys_per - 1, since a window may begin inside a block.
+// window at most window + keys_per - 1, since a window may begin inside a block. Where a row sees at most `few_keys`,
+// it is base · ceil(rows / rows_per) · few. With `splits` the last factor is split_count of metal/include/kv_layout.h.
 struct GroupCount {
     std::uint32_t base = 1;
     std::uint32_t rows_per = 0;
     std::uint32_t keys_per = 0;
     std::uint32_t keys_most = UINT32_MAX;
+    std::uint32_t few_keys = 0;
+    std::uint32_t few = 0;
+    std::uint32_t splits = 0;  // 1: as said above
+    // With other rows it is 0: passes of which one runs, by the rows of a replay.
+    std::uint32_t rows_least = 0;
+    std::uint32_t rows_most = UINT32_MAX;
+
+    bool follows_keys() const { return keys_per != 0 || few_keys != 0; }
 };
 
 struct Dim3 {
     std::uint32_t x = 1, y = 1, z = 1;
 };
 
-// One dispatch.
+// One dispatch, or none where a count is 0.
 struct Pass {
     std::string function;             // its host_name
     std::vector<Constant> constants;  // by rising index

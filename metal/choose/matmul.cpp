@@ -1,7 +1,9 @@
-// Embedding and matmuls: one row by GEMV, up to 16 by a GEMV that reads weights once for all rows, more by GEMM. The
-// names are those of metal/include/matmul_*.h.
+// Embedding and matmuls: one row by GEMV, up to 4 by a GEMV that reads weights once for all rows, up to 16 by matrices
+// of SIMD-groups, more by GEMM. The names are those of metal/include/matmul_*.h.
 #include <algorithm>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "metal/choose/kernel_choice.h"
 #include "metal/choose/traits.h"
@@ -74,20 +76,34 @@ Pass gemv_pass(const char* function, DType weight, std::uint32_t k, const Geomet
     return pass;
 }
 
+// A few rows, at most `rows`; of the two passes a replay runs the one that suits its rows.
+std::vector<Pass> few_rows(bool gate_up, DType weight, std::uint32_t rows, std::uint32_t n, std::uint32_t k,
+                           const Chip& chip) {
+    // As many as a core runs at full speed (lithos-ai/lithos-metal, docs/research/apple-gpu-probes.md, p4).
+    constexpr std::uint32_t kSimdsPerCore = 12, kSimds = 4;
+    const std::uint32_t matrices = gate_up ? 2 : 1;
+    Pass one = pass_of(gate_up ? "gate_up_rows" : "matmul_rows", weight, k);
+    one.threads.x = kSimds * kSimdWidth;
+    one.x.base = ceil_div(n, kSimds * kRowsOfW / matrices);
+    const bool fills = ceil_div(n * matrices, kFewRows) >= static_cast<std::uint32_t>(chip.gpu_cores) * kSimdsPerCore;
+    if (rows < kFewTokens || !fills) return {one};
+    one.x.rows_most = kFewTokens - 1;
+    Pass few = pass_of(gate_up ? "gate_up_few" : "matmul_few", weight, k);
+    few.threads.x = kFewSimdgroups * kSimdWidth;
+    few.x.base = ceil_div(n, kFewSimdgroups * kFewRows / matrices);
+    few.x.rows_least = kFewTokens;
+    return {one, few};
+}
+
 // kMatmul, or kGateUp with two matrices of `n` rows each.
-Pass matmul_pass(bool gate_up, DType weight, std::uint32_t rows, std::uint32_t n, std::uint32_t k, const Chip& chip) {
+std::vector<Pass> matmul_passes(bool gate_up, DType weight, std::uint32_t rows, std::uint32_t n, std::uint32_t k,
+                                const Chip& chip) {
     const std::uint32_t matrices = gate_up ? 2 : 1;
     if (rows <= 1) {
         const Geometry g = gemv_geometry(n * matrices, k, matrices, step_of(weight), chip);
-        return gemv_pass(gate_up ? "gate_up_gemv" : "matmul_gemv", weight, k, g, ceil_div(n, g.rows_per_group()));
+        return {gemv_pass(gate_up ? "gate_up_gemv" : "matmul_gemv", weight, k, g, ceil_div(n, g.rows_per_group()))};
     }
-    if (rows <= kMaxTokens) {
-        constexpr std::uint32_t kSimds = 4;
-        Pass pass = pass_of(gate_up ? "gate_up_rows" : "matmul_rows", weight, k);
-        pass.threads.x = kSimds * kSimdWidth;
-        pass.x.base = ceil_div(n, kSimds * kRowsOfW / matrices);
-        return pass;
-    }
+    if (rows <= kMaxTokens) return few_rows(gate_up, weight, rows, n, k, chip);
     const std::uint32_t columns = ceil_div(n, kTileRows / matrices);
     // Too few tiles to give each core one: half of the size.
     const bool small =
@@ -96,7 +112,7 @@ Pass matmul_pass(bool gate_up, DType weight, std::uint32_t rows, std::uint32_t n
     pass.threads.x = kGemmThreads;
     pass.x.base = columns;
     pass.y.rows_per = small ? kSmallTileTokens : kTileTokens;
-    return pass;
+    return {pass};
 }
 
 // kExpertsGateUp or kExpertsDown, of up to `rows` rows with `chosen` choices each. Results have the same bits whatever
@@ -176,12 +192,13 @@ std::optional<KernelChoice> choose_matmul(const DispatchCmd& cmd, const Chip& ch
                 .passes = {with_groups(embed_pass(cmd.params_as<EmbedParams>(), cmd.weight), cmd.weight)}};
         case Op::kMatmul: {
             const auto p = cmd.params_as<MatmulParams>();
-            return KernelChoice{
-                .passes = {with_groups(matmul_pass(false, cmd.weight, p.rows, p.n, p.k, chip), cmd.weight)}};
+            KernelChoice choice{.passes = matmul_passes(false, cmd.weight, p.rows, p.n, p.k, chip)};
+            for (Pass& pass : choice.passes) pass = with_groups(std::move(pass), cmd.weight);
+            return choice;
         }
         case Op::kGateUp: {
             const auto p = cmd.params_as<GateUpParams>();
-            return KernelChoice{.passes = {matmul_pass(true, cmd.weight, p.rows, p.n, p.k, chip)}};
+            return KernelChoice{.passes = matmul_passes(true, cmd.weight, p.rows, p.n, p.k, chip)};
         }
         case Op::kExpertsGateUp: {
             const auto p = cmd.params_as<ExpertsGateUpParams>();

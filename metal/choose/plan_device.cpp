@@ -1,5 +1,6 @@
 #include "metal/choose/plan_device.h"
 
+#include "metal/choose/group_counts.h"
 #include "metal/choose/traits.h"
 
 namespace akunu::metal {
@@ -61,6 +62,10 @@ std::unique_ptr<Program> PlanDevice::compile(DispatchTable table) {
 
 std::vector<std::string> PlanDevice::kernel_names(const DispatchCmd& cmd) const {
     return names_of(*static_cast<const KernelChoice*>(cmd.kernel));
+}
+
+std::size_t PlanDevice::dispatches(const DispatchCmd& cmd, const ReplayArgs& args) const {
+    return metal::dispatches(*static_cast<const KernelChoice*>(cmd.kernel), cmd, args);
 }
 
 }  // namespace akunu::metal

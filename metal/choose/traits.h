@@ -13,6 +13,7 @@ inline DeviceTraits device_traits() {
     DeviceTraits t;
     t.fused_norms = true;
     t.mixed_qkv = kMixedQkv;
+    t.unsplit_keys = kUnsplitKeys;
     return t;
 }
 

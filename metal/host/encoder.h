@@ -19,8 +19,39 @@ class Encoder {
         const DispatchCmd& cmd = *command.cmd;
         const ResolvedCommand& resolved = *static_cast<const ResolvedCommand*>(cmd.kernel);
         // Commands with scratch memory share it.
-        if ((command.barrier || resolved.scratch) && started_) barrier();
-        started_ = true;
+        waits_ = waits_ || command.barrier || resolved.scratch;
+        bool bound = false;  // a pass before this one ran
+        for (const ResolvedPass& p : resolved.passes) {
+            waits_ = waits_ || bound;
+            const auto count = [&](const GroupCount& c) { return groups(c, resolved.extent, args, step); };
+            const MTLSize counts = MTLSizeMake(count(p.x), count(p.y), count(p.z));
+            if (!p.counted && counts.width * counts.height * counts.depth == 0) continue;
+            if (waits_ && started_) [encoder_ memoryBarrierWithScope:MTLBarrierScopeBuffers];
+            started_ = true;
+            waits_ = false;
+            if (!bound) bind_all(cmd, resolved, args, step);
+            bound = true;
+            if (p.pipeline != pipeline_) {
+                pipeline_ = p.pipeline;
+                [encoder_ setComputePipelineState:p.pipeline];
+            }
+            if (p.counted) {
+                [encoder_ dispatchThreadgroupsWithIndirectBuffer:as_buffer(scratch_)
+                                            indirectBufferOffset:0
+                                           threadsPerThreadgroup:p.threads];
+                continue;
+            }
+            [encoder_ dispatchThreadgroups:counts threadsPerThreadgroup:p.threads];
+        }
+    }
+
+  private:
+    struct Slot {
+        void* handle = nullptr;
+        NSUInteger offset = 0;
+    };
+
+    void bind_all(const DispatchCmd& cmd, const ResolvedCommand& resolved, const ReplayArgs& args, std::uint32_t step) {
         for (std::uint8_t i = 0; i < cmd.n_buffers; ++i) {
             const Binding* b = bound_as(cmd, i);
             bind(i, b ? b->buffer.handle : dummy_, b ? b->offset : 0);
@@ -34,33 +65,7 @@ class Encoder {
             bound_[kParamsIndex] = {};
         }
         if (resolved.scratch) bind(kScratchIndex, scratch_, 0);
-        bool first = true;
-        for (const ResolvedPass& p : resolved.passes) {
-            if (!first) barrier();
-            first = false;
-            if (p.pipeline != pipeline_) {
-                pipeline_ = p.pipeline;
-                [encoder_ setComputePipelineState:p.pipeline];
-            }
-            if (p.counted) {
-                [encoder_ dispatchThreadgroupsWithIndirectBuffer:as_buffer(scratch_)
-                                            indirectBufferOffset:0
-                                           threadsPerThreadgroup:p.threads];
-                continue;
-            }
-            const auto count = [&](const GroupCount& c) { return groups(c, resolved.extent, args, step); };
-            [encoder_ dispatchThreadgroups:MTLSizeMake(count(p.x), count(p.y), count(p.z))
-                     threadsPerThreadgroup:p.threads];
-        }
     }
-
-  private:
-    struct Slot {
-        void* handle = nullptr;
-        NSUInteger offset = 0;
-    };
-
-    void barrier() { [encoder_ memoryBarrierWithScope:MTLBarrierScopeBuffers]; }
 
     void bind(int index, void* handle, NSUInteger offset) {
         Slot& slot = bound_[static_cast<std::size_t>(index)];
@@ -79,6 +84,7 @@ class Encoder {
     void* scratch_;
     void* dummy_;
     bool started_ = false;
+    bool waits_ = false;  // what comes next does, also where a dispatch that would have waited was none
     std::array<Slot, kScratchIndex + 1> bound_{};
 };
 

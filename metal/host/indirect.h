@@ -41,12 +41,18 @@ class Indirect {
         MTLSize counts;
         const ResolvedCommand& resolved() const { return *static_cast<const ResolvedCommand*>(command->cmd->kernel); }
         const ResolvedPass& pass() const { return resolved().passes[index]; }
+        bool waits() const { return index != 0 || command->barrier || resolved().scratch; }
+        bool none() const { return counts.width * counts.height * counts.depth == 0; }
     };
-    static bool follows_keys(const ResolvedPass& p) { return p.x.keys_per || p.y.keys_per || p.z.keys_per; }
+    static bool follows_keys(const ResolvedPass& p) {
+        return p.x.follows_keys() || p.y.follows_keys() || p.z.follows_keys();
+    }
     MTLSize counts_of(const Entry& e, std::uint32_t step) const;
     void reserve(std::size_t dispatches, std::size_t commands, std::size_t patches);
     void add_command(std::size_t slot);
     void bind(id<MTLIndirectComputeCommand> command, void* handle, NSUInteger offset, int index);
+    // Whether it waits for those before it, or one did that is none and stands directly before.
+    bool waits(std::size_t at) const;
     void encode_entry(std::size_t at);
 
     id<MTLDevice> device_;

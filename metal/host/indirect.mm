@@ -58,14 +58,20 @@ void Indirect::bind(id<MTLIndirectComputeCommand> command, void* handle, NSUInte
     if (at == used_.end() || *at != handle) used_.insert(at, handle);
 }
 
+bool Indirect::waits(std::size_t at) const {
+    while (!entries_[at].waits() && at != 0 && entries_[at - 1].none()) --at;
+    return at != 0 && entries_[at].waits();
+}
+
 void Indirect::encode_entry(std::size_t at) {
     const Entry& e = entries_[at];
     const ResolvedCommand& resolved = e.resolved();
     const DispatchCmd& cmd = *e.command->cmd;
     id<MTLIndirectComputeCommand> command = [commands_ indirectComputeCommandAtIndex:at];
     [command reset];
+    if (e.none()) return;
     [command setComputePipelineState:library_.indirect_pipeline(resolved.choice.passes[e.index])];
-    if (at != 0 && (e.index != 0 || e.command->barrier || resolved.scratch)) [command setBarrier];
+    if (waits(at)) [command setBarrier];
     for (std::uint8_t b = 0; b < cmd.n_buffers; ++b) {
         const Binding* binding = bound_as(cmd, b);
         bind(command, binding ? binding->buffer.handle : dummy_, binding ? binding->offset : 0, b);
@@ -125,10 +131,13 @@ std::uint32_t Indirect::same_counts_until(std::uint32_t step, std::uint32_t limi
 }
 
 void Indirect::set_counts(std::uint32_t step) {
+    bool changed = false;  // whether the one before is none, or one that is none before that
     for (std::size_t i = 0; i < entries_.size(); ++i) {
-        if (!follows_keys(entries_[i].pass())) continue;
-        entries_[i].counts = counts_of(entries_[i], step);
-        encode_entry(i);
+        Entry& e = entries_[i];
+        const bool was_none = e.none(), follows = follows_keys(e.pass());
+        if (follows) e.counts = counts_of(e, step);
+        if (follows || changed) encode_entry(i);
+        changed = was_none != e.none() || (changed && e.none());
     }
 }
 

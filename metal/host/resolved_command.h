@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "metal/host/group_counts.h"
+#include "metal/choose/group_counts.h"
 #include "metal/host/library.h"
 
 namespace akunu::metal {

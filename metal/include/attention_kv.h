@@ -25,9 +25,9 @@ static constant constexpr float kMasked = -1e30f;
 static inline uint first_key(uint position, uint window) {
     return window != 0 && position >= window ? position + 1 - window : 0;
 }
-// Blocks of kSplitKeys keys that a row at `position` sees all or a part of.
-static inline uint split_blocks(uint position, uint window) {
-    return position / kSplitKeys - first_key(position, window) / kSplitKeys + 1;
+// Blocks of `each` keys that a row at `position` sees all or a part of.
+static inline uint split_blocks(uint position, uint window, uint each) {
+    return position / each - first_key(position, window) / each + 1;
 }
 
 // The last key that a row of decode attention sees.

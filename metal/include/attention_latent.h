@@ -4,6 +4,7 @@
 
 #include <metal_stdlib>
 
+#include "activation.h"
 #include "attention_kv.h"
 #include "buffer_index.h"
 #include "reduce.h"
@@ -148,27 +149,42 @@ template <typename Kv>
     store_sums(sums, out + index * p.latent, p.latent, state.sum, tid);
 }
 
-// Grid: splits x heads. The partial results lie as those of attention_split.
+// Grid: splits x heads. The partial results lie as those of attention_split, and a split that is the only one writes the
+// result as that does.
 template <typename Kv>
 [[kernel]] void attention_latent_split(device const float* q [[buffer(0)]],
                                        device const uchar* cache [[buffer(1)]],
                                        device float* partials [[buffer(2)]],
                                        device const Row* rows [[buffer(3)]],
                                        device const uint* pages [[buffer(4)]],
+                                       device float* out_f32 [[buffer(6)]],
+                                       device half* out_f16 [[buffer(7)]],
                                        constant AttentionParams& p [[buffer(kParamsIndex)]],
                                        uint2 group [[threadgroup_position_in_grid]],
+                                       uint2 groups [[threadgroups_per_grid]],
                                        uint tid [[thread_index_in_threadgroup]],
                                        uint lane [[thread_index_in_simdgroup]],
                                        uint simdgroup [[simdgroup_index_in_threadgroup]]) {
     threadgroup LatentShared shared;
     LatentSums sums;
-    const uint position = last_key(p, rows[0]), blocks = split_blocks(position, 0), splits = metal::min(blocks, kMostSplits);
+    const uint position = last_key(p, rows[0]), blocks = split_blocks(position, 0, kLatentSplitKeys);
+    const uint splits = metal::min(blocks, groups.x);
     if (group.x >= splits) return;
-    const uint from = split_begin(group.x, blocks, splits) * kSplitKeys;
-    const uint to = metal::min(position + 1, split_begin(group.x + 1, blocks, splits) * kSplitKeys);
+    const uint from = split_begin(group.x, blocks, splits) * kLatentSplitKeys;
+    const uint to = metal::min(position + 1, split_begin(group.x + 1, blocks, splits) * kLatentSplitKeys);
     const KvHead keys = key_head<Kv>(pages, p, rows[0].slot, 0);
     const LatentState state = attend_latent<Kv>(q + ulong(group.y) * kHeadDim, cache, keys, from, to, p, shared, tid, lane,
                                                 simdgroup, sums);
+    if (groups.x == 1) {
+#pragma clang loop unroll(full)
+        for (uint i = 0; i < kLatentQuads; ++i) {
+            const uint d = (tid + i * kAttentionThreads) * 4;
+            for (uint j = 0; j < 4 && d + j < p.latent; ++j) {
+                store_activation(sums.quads[i][j] / state.sum, p.formats, out_f32, out_f16, ulong(group.y) * p.latent + d + j);
+            }
+        }
+        return;
+    }
     const uint room = split_room(context_of(p), kMostSplits);
     const ulong index = ulong(group.y) * room + group.x;
     device float2* stats = (device float2*)(partials + ulong(p.n_heads) * room * p.latent);

@@ -1,6 +1,7 @@
 // Decode attention: one row against a run of blocks of kSplitKeys keys of one KV head, for all query heads of its group, so
-// that each key and value is read once. Scores of a block are in threadgroup memory; from one block to the next the softmax
-// is a running one. attention_merge.metal joins the runs.
+// that each key and value is read once. Scores of kScoreKeys keys are in threadgroup memory; from one such part of the run
+// to the next the softmax is a running one. attention_merge.metal joins the runs; a run that is the only one writes the
+// result itself.
 //
 // Loops over the arrays of a thread are unrolled, with a condition where the function constants allow fewer: an index that
 // is not known when the kernel is compiled would put the array into memory.
@@ -8,21 +9,30 @@
 
 #include <metal_stdlib>
 
+#include "activation.h"
 #include "attention_kv.h"
 #include "buffer_index.h"
 
 enum SplitSizes : u32 {
+    kScoreKeys = 128,  // keys that a threadgroup takes at once
     kLanesPerKey = 8,  // each with every 8th quad of the key
     kKeysPerLane = 4,  // taken together, so that a quad of q is read once for them
     kReducedHeads = 4,  // heads whose outputs are summed over the threads at a time
 };
 
-// Scores of the keys [begin, begin + kSplitKeys), into scores[head][key - begin]; `q` is [head][kMaxDim / 4].
+// Scores of the keys [begin, begin + kScoreKeys), into scores[head][key - begin]; `q` is [head][kMaxDim / 4]. SIMD-groups
+// take turns, so that a run of few keys is shared as well.
 template <typename Kv, uint kMaxDim, uint kMaxGroup>
 static inline void split_scores(device const uchar* cache, KvHead keys, threadgroup const float4* q, uint begin, uint first,
                                 uint end, float cap, uint lane, uint simdgroup, threadgroup float* scores) {
-    constexpr uint kAtOnce = 32 / kLanesPerKey * kKeysPerLane, kPerSimdgroup = kSplitKeys / kAttentionSimdgroups;
-    for (uint at = simdgroup * kPerSimdgroup; at < (simdgroup + 1) * kPerSimdgroup; at += kAtOnce) {
+    constexpr uint kAtOnce = 32 / kLanesPerKey * kKeysPerLane;
+    for (uint at = simdgroup * kAtOnce; at < kScoreKeys; at += kAttentionSimdgroups * kAtOnce) {
+        if (begin + at >= end) {
+            for (uint g = 0; g < kGroup; ++g) {
+                if (lane < kAtOnce) scores[g * kScoreKeys + at + lane] = kMasked;
+            }
+            continue;
+        }
         float sum[kKeysPerLane][kMaxGroup];
         KvRow rows[kKeysPerLane];
         bool seen[kKeysPerLane];
@@ -56,22 +66,22 @@ static inline void split_scores(device const uchar* cache, KvHead keys, threadgr
                 for (ushort step = kLanesPerKey / 2; step > 0; step /= 2) s += metal::simd_shuffle_xor(s, step);
                 if (lane % kLanesPerKey == 0) {
                     const uint key = mine + j * (32 / kLanesPerKey);
-                    scores[g * kSplitKeys + key] = seen[j] ? soft_cap(s, cap) : kMasked;
+                    scores[g * kScoreKeys + key] = seen[j] ? soft_cap(s, cap) : kMasked;
                 }
             }
         }
     }
 }
 
-// What is known of a head after some blocks: the maximum of its scores, the sum of their exponentials, and what the last
-// block multiplies earlier outputs with.
+// What is known of a head after some keys: the maximum of its scores, the sum of their exponentials, and what the last
+// part multiplies earlier outputs with.
 struct SplitHead {
     float top, sum, keep;
 };
 
-// scores = exp(scores - max), by one SIMD-group; `top` and `sum` are those of the blocks before.
+// scores = exp(scores - max), by one SIMD-group; `top` and `sum` are those of the keys before.
 static inline SplitHead split_softmax(threadgroup float* scores, float top, float sum, uint lane) {
-    constexpr uint kEach = kSplitKeys / 32;
+    constexpr uint kEach = kScoreKeys / 32;
     const float before = top;
     float s[kEach], added = 0.0f;
 #pragma clang loop unroll(full)
@@ -90,30 +100,36 @@ static inline SplitHead split_softmax(threadgroup float* scores, float top, floa
     return {top, sum * keep + metal::simd_sum(added), keep};
 }
 
-// Grid: splits x groups, or parts of them. Of a window, split 0 is the one in which it begins; the grid may have one split too many, which
-// then has no keys.
+// Grid: splits x groups, or parts of them. Of a window, split 0 is the one in which it begins; the grid may have one split
+// too many, which then has no keys.
 template <typename Kv, uint kMaxDim, uint kMaxGroup>
 [[kernel]] void attention_split(device const float* q [[buffer(0)]],
                                 device const uchar* cache [[buffer(1)]],
                                 device float* partials [[buffer(2)]],
                                 device const Row* rows [[buffer(3)]],
                                 device const uint* pages [[buffer(4)]],
+                                device const float* sinks [[buffer(5), function_constant(kHasSinks)]],
+                                device float* out_f32 [[buffer(6)]],
+                                device half* out_f16 [[buffer(7)]],
                                 constant AttentionParams& p [[buffer(kParamsIndex)]],
                                 uint2 group [[threadgroup_position_in_grid]],
+                                uint2 groups [[threadgroups_per_grid]],
                                 uint tid [[thread_index_in_threadgroup]],
                                 uint lane [[thread_index_in_simdgroup]],
                                 uint simdgroup [[simdgroup_index_in_threadgroup]]) {
     constexpr uint kTogether = kMaxGroup < kReducedHeads ? kMaxGroup : uint(kReducedHeads);
     constexpr uint kQueryQuads = kMaxGroup * kMaxDim / 4, kSumQuads = kTogether * kAttentionThreads;
     threadgroup float4 shared[kQueryQuads > kSumQuads ? kQueryQuads : kSumQuads];  // q, later sums over threads
-    threadgroup float scores[kMaxGroup * kSplitKeys];
+    threadgroup float scores[kMaxGroup * kScoreKeys];
     threadgroup SplitHead heads[kMaxGroup];
 
     const uint slot = rows[0].slot, position = last_key(p, rows[0]);
     const KvHead keys = key_head<Kv>(pages, p, slot, kv_of(p, group.y));
     const KvHead values = value_head<Kv>(pages, p, slot, kv_of(p, group.y));
     const uint window_first = first_key(position, p.window), first_block = window_first / kSplitKeys;
-    const uint blocks = split_blocks(position, p.window), splits = metal::min(blocks, kMostSplits);
+    const uint blocks = split_blocks(position, p.window, kSplitKeys);
+    const bool only = groups.x == 1;
+    const uint splits = only ? 1 : split_count(blocks, kMostSplits);
     const uint from = (first_block + split_begin(group.x, blocks, splits)) * kSplitKeys;
     const uint to = metal::min(position + 1, (first_block + split_begin(group.x + 1, blocks, splits)) * kSplitKeys);
 
@@ -133,12 +149,12 @@ template <typename Kv, uint kMaxDim, uint kMaxGroup>
     float4 out[kMaxGroup];
 #pragma clang loop unroll(full)
     for (uint g = 0; g < kMaxGroup; ++g) out[g] = float4(0.0f);
-    for (uint begin = from; begin < to; begin += kSplitKeys) {
-        const uint first = metal::max(window_first, begin), end = metal::min(to, begin + kSplitKeys);
+    for (uint begin = from; begin < to; begin += kScoreKeys) {
+        const uint first = metal::max(window_first, begin), end = metal::min(to, begin + kScoreKeys);
         split_scores<Kv, kMaxDim, kMaxGroup>(cache, keys, shared, begin, first, end, p.softcap, lane, simdgroup, scores);
         threadgroup_barrier(metal::mem_flags::mem_threadgroup);
         for (uint g = simdgroup; g < kGroup; g += kAttentionSimdgroups) {
-            const SplitHead now = split_softmax(scores + g * kSplitKeys, heads[g].top, heads[g].sum, lane);
+            const SplitHead now = split_softmax(scores + g * kScoreKeys, heads[g].top, heads[g].sum, lane);
             metal::simdgroup_barrier(metal::mem_flags::mem_threadgroup);
             if (lane == 0) {
                 heads[g].top = now.top;
@@ -156,7 +172,7 @@ template <typename Kv, uint kMaxDim, uint kMaxGroup>
                 const float4 v = Kv::Values::load(cache, values.at(key), quad);
 #pragma clang loop unroll(full)
                 for (uint g = 0; g < kMaxGroup; ++g) {
-                    if (g < kGroup) out[g] += scores[g * kSplitKeys + key - begin] * v;
+                    if (g < kGroup) out[g] += scores[g * kScoreKeys + key - begin] * v;
                 }
             }
         }
@@ -165,7 +181,7 @@ template <typename Kv, uint kMaxDim, uint kMaxGroup>
 
     const uint room = split_room(context_of(p), kMostSplits);
     device float2* stats = (device float2*)(partials + ulong(p.n_heads) * room * kHeadDim);
-    if (tid < kGroup) stats[ulong(group.y * kGroup + tid) * room + group.x] = float2(heads[tid].top, heads[tid].sum);
+    if (!only && tid < kGroup) stats[ulong(group.y * kGroup + tid) * room + group.x] = float2(heads[tid].top, heads[tid].sum);
 #pragma clang loop unroll(full)
     for (uint g0 = 0; g0 < kMaxGroup; g0 += kTogether) {
         if (g0 >= kGroup) continue;
@@ -177,7 +193,13 @@ template <typename Kv, uint kMaxDim, uint kMaxGroup>
             const uint g = i / kHeadDim, d = i % kHeadDim;
             float sum = 0.0f;
             for (uint t = 0; t < teams; ++t) sum += shared[g * kAttentionThreads + t * head_quads() + d / 4][d % 4];
-            partials[(ulong(group.y * kGroup + g0 + g) * room + group.x) * kHeadDim + d] = sum;
+            const uint head = group.y * kGroup + g0 + g;
+            if (only) {
+                const float total = heads[g0 + g].sum + sink_weight(sinks, head, heads[g0 + g].top);
+                store_activation(sum / total, p.formats, out_f32, out_f16, ulong(head) * kHeadDim + d);
+            } else {
+                partials[(ulong(head) * room + group.x) * kHeadDim + d] = sum;
+            }
         }
         threadgroup_barrier(metal::mem_flags::mem_threadgroup);
     }

@@ -57,18 +57,16 @@ struct ScaleMinBlocks : Blocks<256, kBlockBytes> {
     static constexpr constant ushort kRun = 4;
     static constexpr constant bool kHasMin = true;
     static ushort place(ushort sub, ushort r) { return 64 * (sub >> 1) + 16 * (sub & 1) + 32 * (r >> 2) + 4 * (r & 3); }
+    // Of three words byte j % 4 each: six bits of s, and of m, for j < 4, above these two bits of s, and of m, for the
+    // others, whose lower four are nibbles of the third. Lanes have different j: both are computed, and one selected.
     static Quad scaled(device const uchar* b, ushort e, float4 q) {
-        const ushort j = e >> 5;
-        device const uchar* s = b + 4;
-        uint scale, lowest;
-        if (j < 4) {
-            scale = s[j] & 63;
-            lowest = s[j + 4] & 63;
-        } else {
-            scale = (s[j + 4] & 15) | s[j - 4] >> 6 << 4;
-            lowest = s[j + 4] >> 4 | s[j] >> 6 << 4;
-        }
-        return {q, load_half(b) * float(scale), -load_half(b + 2) * float(lowest)};
+        const ushort j = e >> 5, shift = 8 * (j & 3);
+        const uint first = load_u32(b + 4) >> shift, second = load_u32(b + 8) >> shift, third = load_u32(b + 12) >> shift;
+        const bool late = j >= 4;
+        const uint scale = select(first & 63, (third & 15) | (first >> 2 & 48), late);
+        const uint lowest = select(second & 63, (third >> 4 & 15) | (second >> 2 & 48), late);
+        const half2 d = *(device const half2*)b;
+        return {q, float(d.x) * float(scale), -float(d.y) * float(lowest)};
     }
     static uint nibbles(uint bytes, ushort e) { return bytes >> (e >> 3 & 4) & 0x0F0F0F0Fu; }
 };

@@ -1,4 +1,8 @@
-// Four-bit types whose codes index a table.
+// Four-bit types whose codes are no integers.
+//
+// Those of IQ4_NL and IQ4_XS index a table: its sixteen values follow no rule that bits could be built from, and taken
+// out of constants in registers a code would cost about nine integer operations (two comparisons with three selections
+// among four words, a shift and its amount, two masks).
 #pragma once
 
 #include "dequant_legacy.h"
@@ -6,8 +10,15 @@
 // The non-linear code of IQ4_NL and IQ4_XS.
 static constant half kIq4Values[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
 
-// Twice the E2M1 values of the OCP Microscaling specification 1.0, table 5; the scale is halved to match.
-static constant half kE2m1Doubled[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
+// Twice the E2M1 values (OCP Microscaling specification 1.0, table 5) of four codes in bytes. A code's exponent and
+// its bit of mantissa, put where binary16 has the ends of its own, are its value times 2^-14, subnormal numbers too:
+// Apple's GPUs keep those of binary16 (Mesa's driver for them, hk_physical_device.c, shaderDenormPreserveFloat16).
+inline float4 e2m1_doubled(uint codes) {
+    const uint even = codes & 0x000F000Fu, odd = codes >> 8 & 0x000F000Fu;
+    const half2 a = as_type<half2>((even & 0x00070007u) << 9 | (even & 0x00080008u) << 12);
+    const half2 b = as_type<half2>((odd & 0x00070007u) << 9 | (odd & 0x00080008u) << 12);
+    return float4(half4(a.x, b.x, a.y, b.y) * half(32768));
+}
 
 inline float4 looked_up(constant half* table, uint codes) {
     return float4(table[codes & 15], table[codes >> 8 & 15], table[codes >> 16 & 15], table[codes >> 24 & 15]);
@@ -22,7 +33,8 @@ struct IQ4_NL : NibbleBlocks<18> {
     }
 };
 
-// 2^(d - 127)·value[q]. The two smallest exponents make subnormals, which a GPU may take for 0.
+// 2^(d - 127)·value[q], the scale halved since values are doubled. The two smallest exponents make subnormals, which a GPU
+// may take for 0.
 struct MXFP4 : NibbleBlocks<17> {
     using Tile = float;  // the exponents are those of a float
     static constexpr constant bool kHasMin = false;
@@ -31,7 +43,7 @@ struct MXFP4 : NibbleBlocks<17> {
         const uint d = b[0];
         const uint half_scale = d < 2 ? 0x00200000u << d : (d - 1) << 23;
         const uint codes = nibbles(load_u32_at1(b + 1 + (e & 15)), e);
-        return {looked_up(kE2m1Doubled, codes), as_type<float>(half_scale), 0};
+        return {e2m1_doubled(codes), as_type<float>(half_scale), 0};
     }
 };
 

@@ -28,7 +28,16 @@ enum AttentionSizes : u32 {
     kAttentionSimdgroups = kAttentionThreads / 32,
     kMaxHeadDim = 512,
     kMaxLatentKey = 1024,  // elements of a key of latent attention
-    kSplitKeys = 128,     // keys that a threadgroup of attention_split takes at once, counted from position 0
+    // Decode attention: keys of a split at least, counted from position 0, and keys up to which there is one split, whose
+    // threadgroups then write the result themselves.
+    kSplitKeys = 32,
+    kUnsplitKeys = 128,
+    // So many splits suffice until each has kLongSplit blocks of kSplitKeys keys: more would read and write more results.
+    kShortSplits = 16,
+    kLongSplit = 4,
+    kLatentSplitKeys = 128,  // of latent attention, whose heads are threadgroups of their own
+    // A few rows taken together: keys of a split at least, and splits at most.
+    kBatchSplitKeys = 128,
     kMaxBatchSplits = 32,
     kMaxBatchRows = 16,
     kKvBlock = 32,
@@ -38,6 +47,7 @@ enum AttentionSizes : u32 {
 enum KvType : u32 { kKvF16, kKvF32, kKvQ8, kKvQ4 };
 
 static_assert(u32(kSplitKeys) % u32(kPagePositions) == 0, "a context rounded up to pages has as many splits");
+static_assert(u32(kLatentSplitKeys) >= u32(kSplitKeys) * u32(kLongSplit), "room for the splits of latent attention");
 
 constexpr u64 round_up_16(u64 n) { return (n + 15) / 16 * 16; }
 constexpr u32 kv_row_blocks(u32 head_dim) { return (head_dim + kKvBlock - 1) / kKvBlock; }
@@ -52,18 +62,21 @@ constexpr u64 q4_unit_bytes(u64 positions, u32 head_dim) {
     return q4_scales_offset(positions, head_dim) + round_up_16(positions * kv_row_blocks(head_dim) * 2);
 }
 
-// Partial results: [row][head][split][head_dim] unnormalised outputs, then [row][head][split] (maximum, sum of exp). There
-// is room for as many splits as the context has blocks of kSplitKeys keys, but no more than `most`: beyond that a split
-// takes several blocks, so that what is written and read again does not grow with the context.
-constexpr u32 split_room(u32 context, u32 most) {
-    const u32 blocks = (context + kSplitKeys - 1) / kSplitKeys;
-    return blocks < most ? blocks : most;
+// Splits of so many blocks of kSplitKeys keys, `most` at most: beyond that a split takes several blocks, so that what is
+// written and read again does not grow with the context.
+constexpr u32 split_count(u32 blocks, u32 most) {
+    const u32 long_ones = (blocks + kLongSplit - 1) / kLongSplit, enough = long_ones > kShortSplits ? long_ones : u32(kShortSplits);
+    const u32 wanted = blocks < enough ? blocks : enough;
+    return wanted < most ? wanted : most;
 }
+// Partial results: [row][head][split][head_dim] unnormalised outputs, then [row][head][split] (maximum, sum of exp). There
+// is room for as many splits as there are of the whole context.
+constexpr u32 split_room(u32 context, u32 most) { return split_count((context + kSplitKeys - 1) / kSplitKeys, most); }
 // The first of `blocks` blocks that split `i` of `splits` has; the next split's is where it ends.
 constexpr u32 split_begin(u32 i, u32 blocks, u32 splits) { return i * blocks / splits; }
 // The same where a few rows are taken together: keys of a split, and splits at most.
 constexpr u32 batch_split_keys(u32 context) {
-    return (context + kMaxBatchSplits * kSplitKeys - 1) / (kMaxBatchSplits * kSplitKeys) * kSplitKeys;
+    return (context + kMaxBatchSplits * kBatchSplitKeys - 1) / (kMaxBatchSplits * kBatchSplitKeys) * kBatchSplitKeys;
 }
 constexpr u32 batch_split_count(u32 context) {
     return (context + batch_split_keys(context) - 1) / batch_split_keys(context);

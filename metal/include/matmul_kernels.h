@@ -4,6 +4,7 @@
 #include "instantiate.h"
 #include "matmul_embed.h"
 #include "matmul_experts.h"
+#include "matmul_few.h"
 #include "matmul_gemm.h"
 #include "matmul_gemv.h"
 #include "matmul_rows.h"
@@ -21,6 +22,8 @@
     AKUNU_KERNEL("head_matmul_" #name, head_matmul<F>)           \
     AKUNU_KERNEL("matmul_rows_" #name, matmul_rows<F>)           \
     AKUNU_KERNEL("gate_up_rows_" #name, gate_up_rows<F>)         \
+    AKUNU_KERNEL("matmul_few_" #name, matmul_few<F>)           \
+    AKUNU_KERNEL("gate_up_few_" #name, gate_up_few<F>)         \
     AKUNU_KERNEL("matmul_gemm_" #name, matmul_gemm<F, kTileTokens>)       \
     AKUNU_KERNEL("matmul_gemm_small_" #name, matmul_gemm<F, kSmallTileTokens>) \
     AKUNU_KERNEL("gate_up_gemm_" #name, gate_up_gemm<F, kTileTokens>)

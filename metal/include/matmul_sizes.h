@@ -15,6 +15,11 @@ enum MatmulSizes : u32 {
     // matmul_rows.h: a few rows of x
     kMaxTokens = 16,
     kRowsOfW = 4,  // of weights per SIMD-group, of all matrices together
+    // matmul_few.h: a few that fill a matrix of a SIMD-group
+    kFewTokens = 5,  // at least
+    kFewSimdgroups = 4,
+    kFewRows = 8,  // of weights per SIMD-group, of all matrices together
+    kFewDepth = 32,
     // matmul_gemm.h: many
     kGemmThreads = 128,
     kTileRows = 64,    // of weights, of all matrices together

@@ -6,6 +6,7 @@
 #include "instantiate.h"
 #include "matmul_embed.h"
 #include "matmul_experts.h"
+#include "matmul_few.h"
 #include "matmul_gemm.h"
 #include "matmul_gemv.h"
 #include "matmul_rows.h"
@@ -49,6 +50,18 @@ kernel void mlx_rows(device const half* x [[buffer(0)]], device const uchar* w [
     store_tokens(y, bias, p, first, lane, kept);
 }
 
+template <typename F>
+kernel void mlx_few(device const half* x [[buffer(0)]], device const uchar* w [[buffer(1)]],
+                    device float* y [[buffer(2)]], device const float* bias [[buffer(3)]],
+                    device const uchar* scales [[buffer(4)]], device const uchar* biases [[buffer(5)]],
+                    constant MatmulParams& p [[buffer(kParamsIndex)]], uint group [[threadgroup_position_in_grid]],
+                    ushort simd [[simdgroup_index_in_threadgroup]], ushort lane [[thread_index_in_simdgroup]]) {
+    threadgroup FewShared<F> shared;
+    const uint first = (group * kFewSimdgroups + simd) * kFewRows;
+    const typename F::Matrix matrix[1] = {{w, scales, biases}};
+    store_few(multiply_few<F, 1>(x, matrix, first, p.n, p.k, p.rows, simd, lane, shared), y, bias, p, first, lane);
+}
+
 template <typename F, ushort kTokens>
 kernel void mlx_gemm(device const half* x [[buffer(0)]], device const uchar* w [[buffer(1)]],
                      device float* y [[buffer(2)]], device const float* bias [[buffer(3)]],
@@ -72,5 +85,6 @@ kernel void mlx_gemm(device const half* x [[buffer(0)]], device const uchar* w [
     AKUNU_KERNEL("experts_down_tiles_mlx_q" #bits, experts_down_tiles<Mlx<bits>>) \
     AKUNU_KERNEL("head_matmul_mlx_q" #bits, head_matmul<Mlx<bits>>)  \
     AKUNU_KERNEL("matmul_rows_mlx_q" #bits, mlx_rows<Mlx<bits>>)     \
+    AKUNU_KERNEL("matmul_few_mlx_q" #bits, mlx_few<Mlx<bits>>)       \
     AKUNU_KERNEL("matmul_gemm_mlx_q" #bits, mlx_gemm<Mlx<bits>, kTileTokens>) \
     AKUNU_KERNEL("matmul_gemm_small_mlx_q" #bits, mlx_gemm<Mlx<bits>, kSmallTileTokens>)

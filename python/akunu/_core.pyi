@@ -762,7 +762,8 @@ class Lab:
     def matmul_input(self, dtype: str) -> str:
         """The activation format, "f32", "q8" or "f16", that a matmul with weights of this type reads."""
     def activation_bytes(self, format: str, rows: int, dim: int) -> int: ...
-    def kv_bytes(self, dtype: str, n_kv_heads: int, head_dim: int, context: int) -> int: ...
+    def kv_page_bytes(self, dtype: str, n_kv_heads: int, head_dim: int) -> int:
+        """Bytes of a layer's keys and values of 32 positions."""
     def attention_partial_bytes(self, n_heads: int, head_dim: int, context: int) -> int: ...
     def supports_kv(self, dtype: str) -> bool: ...
     def weight(
@@ -808,6 +809,33 @@ class Lab:
 
 def lab_structs() -> dict[str, np.dtype[np.void]]:
     """The parameter structure of every op, and SamplerState, LogprobRecord and Control."""
+
+class ApplePass(TypedDict):
+    """One dispatch of a command on an Apple GPU."""
+
+    function: str
+    constants: dict[int, int]
+    """Function constants by index."""
+    groups: tuple[int, int, int]
+    """Threadgroups; a count of 0: there is no dispatch."""
+    threads: int
+    """Of a threadgroup."""
+
+def lab_apple_passes(
+    chip: str,
+    op: str,
+    params: bytes,
+    *,
+    weight: str = "f32",
+    last_weight: str = "",
+    kv_dtype: str = "f16",
+    without: Sequence[int] = (),
+    keys: int = 0,
+) -> list[ApplePass]:
+    """What a command becomes on a chip, with all of its buffers but those at `without`.
+
+    `keys`: those that some row sees, where they are not among the parameters.
+    """
 
 def lab_q8_planes(raw: npt.NDArray[np.uint8], rows: int, dim: int) -> dict[str, npt.NDArray[Any]]:
     """The planes q, d, s and s16 of the CPU's int8 activations, each [rows, ...]."""

@@ -79,8 +79,19 @@ BUDGET |= {"lfm2": 7, "granitehybrid": 15, "nemotron_h_moe": 8}
 def test_dispatches_of_a_layer_in_decode(shape: str) -> None:
     """Every mix of types, and what becomes of it where rows are not whole blocks of 256."""
     for file_type in FILE_TYPES.keys() - RECODED:
-        found = layers(plan(f"{shape}:{file_type}"))
+        found = layers(plan(f"{shape}:{file_type}", position=200))
         assert max(found.values()) <= BUDGET[SHAPES[shape].arch], (file_type, found)
+
+
+def test_attention_on_few_keys_is_not_merged() -> None:
+    """Up to 128 keys there is one split: no partial results, and no dispatch that joins them."""
+    few, many = (plan("llama3.2-1b:q4_0", position=position) for position in (127, 128))
+    assert set(layers(few).values()) == {6} and set(layers(many).values()) == {7}
+    moved = [sum(c["bytes"] for c in found if c["op"] == "attention_split") for found in (few, many)]
+    shape = SHAPES["llama3.2-1b"]
+    partials = shape.n_heads * (shape.head_dim + 2) * 4 * 5  # of five splits of 32 keys
+    a_key = 2 * shape.n_kv_heads * shape.head_dim * 2
+    assert moved[1] - moved[0] == pytest.approx(shape.n_layers * (a_key + partials), rel=0.2)
 
 
 def test_a_layer_that_mixes_types_counts_each_by_its_size() -> None:
@@ -98,14 +109,17 @@ KEYS_ALONE = [name for name, s in SHAPES.items() if not name.startswith("stories
 
 @pytest.mark.parametrize("shape", one_of_each(KEYS_ALONE))
 def test_bytes_of_a_token(shape: str) -> None:
-    """At most 3 % more than the weights and the KV cache, at any position that the model has."""
+    """At most 4 % more than the weights and the KV cache, at any position that the model has.
+
+    Splits of 32 keys are most of it: of SmolLM-135M, whose weights are few, their results are half.
+    """
     last = SHAPES[shape].context_length - 1
     for file_type, chip in product(("q4_0", "q4_k_m", "q8_0", "f16"), ("M1", "M4", "M3 Ultra")):
         with open_engine(f"{shape}:{file_type}", device=f"plan:{chip}", context=last + 1) as opened:
-            for position in sorted({min(p, last) for p in (0, 300, 1024, 4096, 8191, 32767)}):
+            for position in sorted({min(p, last) for p in (0, 300, 511, 1024, 4096, 8191, 32767)}):
                 commands = opened.engine.plan("decode", 1, position)
                 moved, least = (sum(c[key] for c in commands) for key in ("bytes", "minimum"))
-                assert 1 <= moved / least <= 1.03, (file_type, chip, position)
+                assert 1 <= moved / least <= 1.04, (file_type, chip, position)
 
 
 @pytest.mark.parametrize(
@@ -149,14 +163,14 @@ def test_the_least_bytes_are_those_of_the_weights_and_the_cache(shape: str) -> N
 def test_every_generation_and_tier_is_known() -> None:
     names = {chip["name"] for chip in _core.apple_chips()}
     generations = {f"M{n}{tier}" for n in range(1, 6) for tier in ("", " Pro", " Max")}
-    assert generations | {"M1 Ultra", "M2 Ultra", "M3 Ultra"} == names
+    assert generations | {f"M{n} Ultra" for n in (1, 2, 3, 5)} == names
 
 
 def test_chips_grow_with_the_tier_and_are_what_their_cores_can_do() -> None:
     for chip in _core.apple_chips():
         per_core = chip["flops"] / chip["gpu_cores"]
         assert 128 * 2 * 1.2e9 <= per_core <= 128 * 2 * 2.3e9, chip  # ALUs, a fused product and sum, clock
-        assert 60e9 <= chip["bytes_per_second"] <= 900e9
+        assert 60e9 <= chip["bytes_per_second"] <= 1300e9
     for n in range(1, 6):
         tiers = [_core.find_apple_chip(f"M{n}{tier}")["bytes_per_second"] for tier in ("", " Pro", " Max")]
         assert tiers == sorted(set(tiers))
@@ -170,6 +184,8 @@ def test_chips_grow_with_the_tier_and_are_what_their_cores_can_do() -> None:
         ("Apple M1 7", 7, 68.25e9),
         ("M2 Ultra 60", 60, 819.2e9),
         ("M3 Max 24", 24, 307.2e9),
+        ("M3 Ultra 60", 60, 819.2e9),
+        ("M5 Ultra", 80, 1228e9),
     ],
 )
 def test_a_chip_by_name_and_cores(name: str, cores: int, bandwidth: float) -> None:
@@ -213,7 +229,8 @@ def test_every_shape_has_kernels_in_every_phase(shape: str) -> None:
     for file_type in ("q4_0", "q4_k_m", "q8_0", "f16"):
         with open_engine(f"{shape}:{file_type}", device=f"plan:{CHIP}", context=32) as opened:
             for phase, rows in {"decode": 1, "batch": 4, "prefill": 17}.items():
-                assert all(c["dispatches"] >= 1 for c in opened.engine.plan(phase, rows, 0)), phase
+                commands = opened.engine.plan(phase, rows, 0)
+                assert all(c["dispatches"] >= 1 for c in commands if c["op"] != "attention_merge"), phase
 
 
 # ---- NVIDIA's GPUs ---------------------------------------------------------------------------------
@@ -288,6 +305,23 @@ def test_a_published_run_is_met() -> None:
     assert 0.85 < prefill.tokens_per_second / 225 < 1.2
 
 
+def test_an_ultra_is_two_of_the_max() -> None:
+    """The M4 has none; the M5's is assumed."""
+    for generation in (1, 2, 3, 5):
+        ultra, two = (_core.find_apple_chip(f"M{generation} {tier}") for tier in ("Ultra", "Max"))
+        for figure in ("gpu_cores", "bytes_per_second", "flops"):
+            assert ultra[figure] == pytest.approx(2 * two[figure], rel=0.01), (generation, figure)  # type: ignore[literal-required]
+
+
+@pytest.mark.parametrize(
+    ("chip", "share"), [("M1", 0.85), ("M3 Pro", 0.85), ("M4 Max", 0.85), ("M5 Pro", 0.88)]
+)
+def test_a_chip_s_family_says_what_kernels_reach(chip: str, share: float) -> None:
+    machine = Machine.of_chip(_core.find_apple_chip(chip))
+    assert machine.bandwidth_share == share
+    assert 1.3e-6 <= machine.dispatch_seconds <= 2.7e-6
+
+
 def test_a_prediction_adds_up() -> None:
     commands = plan("qwen3-0.6b:q4_0", position=300)
     found = predict(commands, 1, M4)
@@ -295,7 +329,7 @@ def test_a_prediction_adds_up() -> None:
     assert found.dispatches == len(commands) + 1  # argmax has two
     assert found.bound < found.seconds
     assert found.seconds == pytest.approx(
-        found.bytes / (0.85 * 120e9) + found.dispatches * 5e-6, rel=0.02
+        found.bytes / (M4.bandwidth_share * 120e9) + found.dispatches * M4.dispatch_seconds, rel=0.02
     )  # decode waits for memory
     assert predict([], 1, M4).tokens_per_second == 0
 
@@ -331,7 +365,7 @@ def test_inspect_predicts(gguf: str, capsys: pytest.CaptureFixture[str]) -> None
     rows = {
         line.split()[0]: line.split() for line in out.splitlines() if line.startswith(("decode", "prefill"))
     }
-    assert rows["decode"][1:4] == ["1", "49", "7"] and rows["prefill"][1] == "512"
+    assert rows["decode"][1:4] == ["1", "43", "6"] and rows["prefill"][1] == "512"
 
 
 @nvidia
@@ -347,7 +381,7 @@ def test_inspect_predicts_for_random_weights_as_json(capsys: pytest.CaptureFixtu
     found = json.loads(text)
     assert found["machine"]["bytes_per_second"] == 819.2e9
     decode = found["prediction"]["decode"]
-    assert decode["layer_dispatches"] == 7 and decode["excess"] <= 1.03
+    assert decode["layer_dispatches"] == 6 and decode["excess"] <= 1.04
     assert 100 < decode["tokens_per_second"] < decode["bound_tokens_per_second"]
     assert sum(c["dispatches"] for c in found["plan"]) == decode["dispatches"]
 

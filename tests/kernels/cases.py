@@ -122,6 +122,13 @@ def _matmul() -> Iterator[Case]:
                 "gate_up", dtype=dtype, rows=(1, 9, 70)[i % 3], n=64, k=k, activation="silu", formats=BOTH
             )
     yield case("matmul", dtype="q8_0", rows=1, n=32800, k=32)  # a vocabulary
+    for dtype in (
+        "q4_0",
+        "q4_k",
+        "f16",
+    ):  # so many weights that a GPU of ten cores takes matrices for few rows
+        yield case("matmul", dtype=dtype, rows=7, n=970, k=256)
+        yield case("gate_up", dtype=dtype, rows=13, n=490, k=256, activation="silu", formats=("f32",))
     for dtype in ("f32", "f16"):  # tokens behind tiles of 12 and of 6, and blocks of 132
         yield case("matmul", dtype=dtype, rows=27, n=40, k=100)
         yield case("matmul", dtype=dtype, rows=141, n=33, k=130)

@@ -27,7 +27,8 @@ KERNELS = ROOT / "metal/kernels/attention"
 HEADERS = ROOT / "metal/include"
 INCLUDE = (HEADERS, ROOT / "cpp")
 F32_FORMAT, F16_FORMAT = 1, 4  # ActFormatBits
-SPLIT_KEYS, BATCH_SPLITS, PAGE = 128, 32, 32  # metal/include/kv_layout.h
+SPLIT_KEYS, UNSPLIT_KEYS, SHORT_SPLITS = 32, 128, 16  # metal/include/kv_layout.h
+BATCH_SPLIT_KEYS, BATCH_SPLITS, PAGE = 128, 32, 32
 FILES = ("f16", "f32", "q8_0", "pair", "merge")
 
 
@@ -311,7 +312,7 @@ class Case(Spans):
     spread: float = 3.0  # standard deviation of the scores
     slack: int = 3
     split: bool = False
-    most_splits: int = 32
+    most_splits: int = 32  # at most; 1 leaves nothing to merge
     batched: bool = False  # keys split over threadgroups, a second pass
     formats: int = F32_FORMAT
     both: bool = False  # rows see what comes after them
@@ -364,6 +365,11 @@ def tolerance(case: Case) -> float:
     return 1e-11 * max(1.0, (case.spread / 3) ** 2)
 
 
+def split_count(blocks: int, most: int) -> int:
+    """Of decode attention, as metal/include/kv_layout.h has it."""
+    return min(blocks, max(SHORT_SPLITS, -(-blocks // 4)), most)
+
+
 def run_attention(case: Case, lib: Library, merge: Library, schedule: Schedule = FIFO) -> float:
     """NMSE of the output, infinite for a NaN."""
     c, rng = case, np.random.default_rng(case.head_dim * 1000 + case.position)
@@ -403,15 +409,21 @@ def run_attention(case: Case, lib: Library, merge: Library, schedule: Schedule =
     fixed: dict[str, Any] = dict(threads=128, constants=constants(c), schedule=schedule)
     if c.split:
         keys = min(length, c.window + SPLIT_KEYS - 1) if c.window else length
-        room = min(-(-context // SPLIT_KEYS), c.most_splits)
+        room = split_count(-(-context // SPLIT_KEYS), c.most_splits)
         partials = np.full(c.heads * room * (c.head_dim + 2), np.nan, np.float32)
-        splits = min(-(-keys // SPLIT_KEYS), c.most_splits)
-        lib.run(function(c), common | {2: partials}, groups=(splits, c.kv_heads), **fixed)
-        merged = {0: partials, 1: f32, 2: f16, 3: where, PARAMS: params} | ({4: sinks} if c.sinks else {})
-        merge.run("attention_merge", merged, groups=c.heads, **fixed)
+        short = (min(length, c.window) if c.window else length) <= UNSPLIT_KEYS
+        splits = 1 if short else split_count(-(-keys // SPLIT_KEYS), c.most_splits)
+        split = common | {2: partials, 6: f32, 7: f16} | ({5: sinks} if c.sinks else {})
+        lib.run(function(c), split, groups=(splits, c.kv_heads), **fixed)
+        if splits == 1:
+            assert np.isnan(partials).all()
+        else:
+            assert np.isnan(f32).all() and np.isnan(f16).all()
+            merged = {0: partials, 1: f32, 2: f16, 3: where, PARAMS: params} | ({4: sinks} if c.sinks else {})
+            merge.run("attention_merge", merged, groups=c.heads, **fixed)
     else:
         tiles = -(-c.total // ((32 if c.head_dim <= 128 else 16) // group))
-        each = -(-context // (SPLIT_KEYS * BATCH_SPLITS)) * SPLIT_KEYS
+        each = -(-context // (BATCH_SPLIT_KEYS * BATCH_SPLITS)) * BATCH_SPLIT_KEYS
         partials = np.full(c.total * c.heads * -(-context // each) * (c.head_dim + 2), np.nan, np.float32)
         keys = min(length, c.window + each - 1) if c.window else length
         buffers = common | {2: f32, SCRATCH: partials, 6: ends} | ({5: sinks} if c.sinks else {})

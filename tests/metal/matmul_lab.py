@@ -93,6 +93,10 @@ class Run:
         groups = _up(n, self.simds * (4 if name == "matmul_rows" else 2))
         self._run(name, buffers, groups, 32 * self.simds, self.constants)
 
+    def few(self, name: str, buffers: dict[int, Any], n: int) -> None:
+        groups = _up(n, 4 * (8 if name == "matmul_few" else 4))
+        self._run(name, buffers, groups, 128, self.constants)
+
     def gemm(self, name: str, buffers: dict[int, Any], n: int, rows: int) -> None:
         tokens = 16 if "small" in name else 32
         groups = _up(n, 64 if name.startswith("matmul") else 32), _up(rows, tokens)
@@ -150,7 +154,7 @@ def matmul(
     cap: float = 0.0,
     **options: Any,
 ) -> float:
-    """``kind`` is gemv, rows, gemm or gemm_small."""
+    """``kind`` is gemv, rows, few, gemm or gemm_small."""
     run = Run(dtype, k, rows, n, **options)
     (w, weights), (x, values) = run.weight(n), run.input(rows)
     b, y = run.normal(n), run.normal(rows, n)
@@ -166,6 +170,8 @@ def matmul(
         run.gemv(name, buffers, _up(n, run.rows_per_group))
     elif kind == "rows":
         run.rows(name, buffers, n)
+    elif kind == "few":
+        run.few(name, buffers, n)
     else:
         run.gemm(name, buffers, n, rows)
     return nmse(out.reshape(-1), expected.reshape(-1))
@@ -186,6 +192,8 @@ def extreme_exponents(rows: int, kind: str) -> float:
         run.gemv("matmul_gemv", buffers, _up(n, run.rows_per_group))
     elif kind == "rows":
         run.rows("matmul_rows", buffers, n)
+    elif kind == "few":
+        run.few("matmul_few", buffers, n)
     else:
         run.gemm(f"matmul_{kind}", buffers, n, rows)
     found, expected = np.ldexp(y.astype(np.float64), -powers), values @ weights.T
@@ -220,7 +228,7 @@ def gate_up(
     formats: int = 4,
     **options: Any,
 ) -> float:
-    """``kind`` is gemv, rows or gemm."""
+    """``kind`` is gemv, rows, few or gemm."""
     run = Run(dtype, k, rows, n, **({"rows_per_simd": 2} | options))
     (g, gate), (u, up), (x, values) = run.weight(n), run.weight(n), run.input(rows)
     expected = ref.activation(values @ gate.T, activation) * (values @ up.T)
@@ -232,6 +240,8 @@ def gate_up(
         run.gemv(name, buffers, _up(n, run.rows_per_group))
     elif kind == "rows":
         run.rows(name, buffers, n)
+    elif kind == "few":
+        run.few(name, buffers, n)
     else:
         run.gemm(name, buffers, n, rows)
     return _gated_error(outputs, formats, expected)

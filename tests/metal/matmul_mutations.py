@@ -28,10 +28,13 @@ class Mutation:
 
 SPLIT = (lab.matmul, ("q4_0", 1, 6, 544, "gemv"))  # more than one part takes at a time
 GEMM = (lab.matmul, ("q4_0", 33, 70, 96, "gemm"))
+FEW = (lab.matmul, ("q4_0", 9, 37, 96, "few"))
 ROWS = (lab.matmul, ("q4_0", 9, 6, 96, "rows"))
 ODD = (lab.matmul, ("f16", 17, 6, 37, "gemm"))
+ODD_FEW = (lab.matmul, ("f16", 9, 6, 37, "few"))
 
 IN_GEMM = "const ushort tile_r = thread_index / 2"
+IN_FEW = "inline threadgroup const float* multiply_few"
 IN_SPLIT = "threadgroup float* mine = partial + at.simd"
 
 MUTATIONS: dict[str, Mutation] = {
@@ -60,6 +63,20 @@ MUTATIONS: dict[str, Mutation] = {
         "if (t >= tokens) continue;", "if (t > tokens) continue;", *ROWS, sanitizer="asan"
     ),
     "rows_writes_past_the_output": Mutation("if (row < p.n && token < p.rows)", "if (row < p.n)", *ROWS),
+    "few_first_loop_barrier": Mutation(BARRIER, "", *FEW, after=IN_FEW),
+    "few_last_loop_barrier": Mutation(BARRIER, "", *FEW, which=1, after=IN_FEW),
+    "few_output_barrier": Mutation("simdgroup_barrier(mem_flags::mem_threadgroup);", "", *FEW, after=IN_FEW),
+    "few_barrier_without_memory": Mutation(
+        BARRIER, "threadgroup_barrier(mem_flags::mem_none);", *FEW, sanitizer="tsan", after=IN_FEW
+    ),
+    "few_reads_past_the_input": Mutation(
+        "if (token < tokens) v", "if (token <= tokens) v", *FEW, sanitizer="asan", after=IN_FEW
+    ),
+    "few_writes_past_the_output": Mutation(
+        "if (token < p.rows && row < p.n)", "if (token < p.rows)", *FEW, after="store_few(threadgroup"
+    ),
+    "few_drops_the_second_matrix": Mutation("i * 8 >= tokens", "i * 8 >= 8", *FEW, after=IN_FEW),
+    "few_ignores_the_end_of_k": Mutation("k > e ? k - e : 0", "4", *ODD_FEW, after=IN_FEW),
     "rows_mixes_tokens": Mutation("t % 8 * kRowsOfW", "t % 4 * kRowsOfW", *ROWS),
     "gemm_reads_past_the_input": Mutation(
         "first_token + token < tokens", "first_token + token <= tokens", *GEMM, sanitizer="asan"

@@ -72,6 +72,8 @@ def matmul(
         run.gemv(name, buffers, -(-n // run.rows_per_group))
     elif kind == "rows":
         run.rows(name, buffers, n)
+    elif kind == "few":
+        run.few(name, buffers, n)
     else:
         run.gemm(name, buffers, n, rows)
     return nmse(out.reshape(-1), (values @ weights.T + b).reshape(-1))

@@ -36,19 +36,27 @@ SPLIT = [
     Case(position=200, heads=16, kv_heads=1, head_dim=256),
     Case(position=150, heads=9, kv_heads=1, head_dim=30),
     Case(position=300, heads=7, kv_heads=1, window=1),
-    Case(position=383, window=128, slack=0),  # a block exactly, and one more in the grid
+    # Not split: up to 128 keys, also of a window that touches five blocks, in two parts. Then five splits.
+    Case(position=31, heads=6, head_dim=72, sinks=True),
+    Case(position=90, heads=6, kv_heads=3, head_dim=24, formats=lab.F16_FORMAT, sinks=True),
+    Case(position=383, window=128, slack=0),
+    Case(position=400, window=128, heads=3, kv_heads=1, cap=5.0, sinks=True),
+    Case(position=383, window=160, slack=0),  # blocks exactly, and one more in the grid
     Case(position=300, window=129, cap=5.0),
     Case(position=520, heads=3, kv_heads=3, head_dim=40, window=300, cap=20.0, spread=30.0),
     Case(position=60, head_dim=128, spread=100.0),
     Case(position=170, heads=8, head_dim=16, window=100),
     # As many blocks as splits, one more, the last one of a key, and several for each.
-    Case(position=383, most_splits=3),
-    Case(position=384, most_splits=3, heads=5, kv_heads=1, head_dim=40),
+    Case(position=159, most_splits=5),
+    Case(position=160, most_splits=5, heads=5, kv_heads=1, head_dim=40),
     Case(position=900, most_splits=3, heads=6, head_dim=96, spread=30.0),
-    Case(position=700, most_splits=1, heads=9, kv_heads=1, head_dim=136),
-    Case(position=600, most_splits=2, window=257, cap=5.0),  # blocks 2 to 4: one and two
-    Case(position=640, most_splits=4, window=385, slack=0),  # blocks 2 to 5, the grid's four
-    Case(position=639, most_splits=4, window=256, slack=0),  # blocks 3 and 4, three in the grid
+    Case(position=700, most_splits=1, heads=9, kv_heads=1, head_dim=136, sinks=True),
+    Case(position=150, most_splits=4, window=140, cap=5.0),  # blocks 0 to 4: the last split has two
+    Case(position=640, most_splits=13, window=385, slack=0),  # blocks 8 to 20, the grid's thirteen
+    Case(position=511, head_dim=16),  # sixteen splits of a block
+    Case(position=700, head_dim=16, window=513),  # seventeen blocks in sixteen splits
+    Case(position=2100, heads=2, kv_heads=1, head_dim=8),  # seventeen of four blocks, the last of two
+    Case(position=639, most_splits=9, window=256, slack=0),  # blocks 12 to 19, nine in the grid
     Case(position=500, most_splits=3, head_dim=16),
 ]
 MANY = [
@@ -216,6 +224,7 @@ SIMD_BARRIER = "metal::simdgroup_barrier(metal::mem_flags::mem_threadgroup);"
 TURN = Rope(rows=2, heads=3, kv_heads=1, head_dim=72, qk_norm=True, rope_dim=40)
 DECODE = Case(split=True, position=300, heads=7, kv_heads=1, window=150, cap=4.0)
 RUNS = Case(split=True, position=600, heads=6, kv_heads=1, most_splits=2)
+ONE = Case(split=True, position=60, heads=6, kv_heads=2, sinks=True)
 PREFILL = Case(rows=20, position=50, heads=6, head_dim=136, window=40, cap=4.0)
 FEW = Case(rows=7, position=400, heads=6, window=200, batched=True)
 SEQUENCES = Case(rows=2, position=50, heads=4, head_dim=40, others=((3, 80), (1, 9)))
@@ -250,7 +259,7 @@ MUTATIONS: dict[str, tuple[Rope | Case, Mutation]] = {
     "split: q without a barrier": (DECODE, Mutation(BARRIER, "", 5)),
     "split: scores without a barrier": (DECODE, Mutation(BARRIER, "", 6)),
     "split: exponentials without a barrier": (DECODE, Mutation(BARRIER, "", 7)),
-    "split: scores overwritten by the next block's": (RUNS, Mutation(BARRIER, "", 8)),
+    "split: scores overwritten by the next part's": (RUNS, Mutation(BARRIER, "", 8)),
     "split: sums without a barrier": (DECODE, Mutation(BARRIER, "", 9)),
     "split: sums overwritten": (DECODE, Mutation(BARRIER, "", 10)),
     "split: outputs not rescaled": (RUNS, Mutation("if (g < kGroup) out[g] *= heads[g].keep;", "")),
@@ -269,6 +278,21 @@ MUTATIONS: dict[str, tuple[Rope | Case, Mutation]] = {
         DECODE,
         Mutation("seen[j] ? soft_cap(s, cap) : kMasked", "soft_cap(s, cap)"),
     ),
+    "split: the only one leaves a sink out": (
+        ONE,
+        Mutation("heads[g0 + g].sum + sink_weight(sinks, head, heads[g0 + g].top)", "heads[g0 + g].sum"),
+    ),
+    "split: scores behind the last key": (
+        ONE,
+        Mutation(
+            "= kMasked;\n            }\n            continue;",
+            "= 0.0f;\n            }\n            continue;",
+        ),
+    ),
+    "split: turns of the SIMD-groups": (
+        DECODE,
+        Mutation("at += kAttentionSimdgroups * kAtOnce", "at += 2 * kAttentionSimdgroups * kAtOnce"),
+    ),
     "merge: maximum without a barrier": (
         DECODE,
         Mutation("threadgroup_barrier(mem_flags::mem_threadgroup);", "", 0, True),
@@ -280,7 +304,7 @@ MUTATIONS: dict[str, tuple[Rope | Case, Mutation]] = {
     "merge: not weighted": (DECODE, Mutation("out[i] += weight * outs", "out[i] += outs", 0, True)),
     "merge: a split too few": (
         DECODE,
-        Mutation("p.window), kMostSplits)", "p.window) - 1, kMostSplits)", 0, True),
+        Mutation("p.window, kSplitKeys), kMostSplits)", "p.window, kSplitKeys) - 1, kMostSplits)", 0, True),
     ),
     "many: q without a barrier": (PREFILL, Mutation(SIMD_BARRIER, "", 0)),
     "many: q overwritten": (PREFILL, Mutation(SIMD_BARRIER, "", 1)),
@@ -388,6 +412,7 @@ def worst_of(case: Rope | Case, mutation: Mutation | None, schedules: Any = SCHE
         TURN,
         DECODE,
         RUNS,
+        ONE,
         PREFILL,
         FEW,
         SEQUENCES,
@@ -401,6 +426,7 @@ def worst_of(case: Rope | Case, mutation: Mutation | None, schedules: Any = SCHE
         "rope",
         "decode",
         "runs",
+        "one",
         "prefill",
         "few",
         "sequences",
@@ -476,7 +502,7 @@ def test_clean_under_sanitizers(kv: str, sanitizer: str) -> None:
 ORDERED = (
     "rope: staged without a barrier",
     "split: exponentials without a barrier",
-    "split: scores overwritten by the next block's",
+    "split: scores overwritten by the next part's",
     "merge: sums without a barrier",
     "many: q without a barrier",
     "many: values without a barrier",

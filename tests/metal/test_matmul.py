@@ -68,6 +68,11 @@ def test_several_rows(dtype: str) -> None:
     check(lab.matmul(dtype, 16, 6, 2304, "rows"))
     check(lab.gate_up(dtype, 2, 1, block(dtype), "rows", activation="gelu"))
     check(lab.gate_up(dtype, 16, 37, few, "rows", formats=5))
+    check(lab.matmul(dtype, 5, 1, block(dtype), "few"))
+    check(lab.matmul(dtype, 9, 37, few, "few", bias=True, accumulate=True, cap=1.5))
+    check(lab.matmul(dtype, 16, 6, 768, "few"))
+    check(lab.gate_up(dtype, 8, 1, block(dtype), "few", activation="gelu"))
+    check(lab.gate_up(dtype, 16, 37, few, "few", formats=5))
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -79,7 +84,9 @@ def test_many_rows(dtype: str) -> None:
     check(lab.gate_up(dtype, 33, 37, few, "gemm", formats=1), 3 * limit)
 
 
-@pytest.mark.parametrize(("rows", "kind"), [(1, "gemv"), (5, "rows"), (17, "gemm_small"), (33, "gemm")])
+@pytest.mark.parametrize(
+    ("rows", "kind"), [(1, "gemv"), (5, "rows"), (5, "few"), (17, "gemm_small"), (33, "gemm")]
+)
 def test_exponents_keep_their_range(rows: int, kind: str) -> None:
     """MXFP4's are those of a float: a prompt must see the weights that a single token sees."""
     check(lab.extreme_exponents(rows, kind))
@@ -91,6 +98,7 @@ def test_any_number_of_rows(rows: int) -> None:
     check(lab.matmul("q8_0", rows, 5, 96, "gemm_small"), lab.F16_BOUND)
     if rows <= 16:
         check(lab.matmul("q8_0", rows, 5, 96, "rows"))
+        check(lab.matmul("q8_0", rows, 5, 96, "few"))
 
 
 @pytest.mark.parametrize("dtype", ["f32", "f16", "bf16"])
@@ -98,6 +106,7 @@ def test_any_number_of_rows(rows: int) -> None:
 def test_rows_of_any_length(dtype: str, k: int) -> None:
     check(lab.matmul(dtype, 1, 6, k, "gemv"))
     check(lab.matmul(dtype, 3, 6, k, "rows"))
+    check(lab.matmul(dtype, 7, 6, k, "few"))
     check(lab.matmul(dtype, 17, 6, k, "gemm"))
     check(lab.norm_qkv(dtype, 6, 2, k))
     check(lab.embed(dtype, 2, k, 3))
@@ -118,10 +127,10 @@ def test_results_do_not_depend_on_the_order_of_threads(dtype: str, schedule: Sch
         ):
             error = [function(dtype, *args, schedule=s, **options) for s in (FIFO, schedule)]
             assert error[0] == error[1] <= lab.F32_BOUND, function.__name__
-    for kind in ("rows", "gemm", "gemm_small"):
+    for kind in ("rows", "few", "gemm", "gemm_small"):
         error = [lab.matmul(dtype, 13, 70, 3 * block(dtype), kind, schedule=s) for s in (FIFO, schedule)]
         assert error[0] == error[1] <= lab.F16_BOUND, kind
-    for kind in ("rows", "gemm"):
+    for kind in ("rows", "few", "gemm"):
         error = [lab.gate_up(dtype, 13, 37, 3 * block(dtype), kind, schedule=s) for s in (FIFO, schedule)]
         assert error[0] == error[1] <= 3 * lab.F16_BOUND, kind
 
@@ -162,6 +171,7 @@ def test_mlx(bits: int, group: int, scales: str) -> None:
     check(mlx.matmul(*weight, 1, 13, 5 * group, "gemv"))
     check(mlx.matmul(*weight, 1, 3, 9 * 128, "gemv", split=2))
     check(mlx.matmul(*weight, 5, 13, 3 * group, "rows"))
+    check(mlx.matmul(*weight, 9, 37, 3 * group, "few"))
     check(mlx.matmul(*weight, 33, 70, group, "gemm"), lab.F16_BOUND)
     check(mlx.matmul(*weight, 17, 13, 2 * group, "gemm_small"), lab.F16_BOUND)
     check(mlx.embed(*weight, 3, 2 * group, 5))

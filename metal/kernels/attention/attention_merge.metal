@@ -68,7 +68,7 @@ kernel void attention_merge(device const float* partials [[buffer(0)]],
                             uint lane [[thread_index_in_simdgroup]],
                             uint simdgroup [[simdgroup_index_in_threadgroup]]) {
     threadgroup MergeShared shared;
-    const uint n = min(split_blocks(last_key(p, rows[0]), p.window), kMostSplits);
+    const uint n = split_count(split_blocks(last_key(p, rows[0]), p.window, kSplitKeys), kMostSplits);
     merge_splits(partials, n, split_room(context_of(p), kMostSplits), head, p.n_heads, sinks, head, p.formats, out_f32, out_f16, shared,
                  tid, lane, simdgroup);
 }
@@ -96,7 +96,7 @@ kernel void attention_latent_merge(device const float* partials [[buffer(0)]],
                                    constant AttentionParams& p [[buffer(kParamsIndex)]],
                                    uint head [[threadgroup_position_in_grid]],
                                    uint tid [[thread_index_in_threadgroup]]) {
-    const uint n = min(split_blocks(last_key(p, rows[0]), 0), kMostSplits), room = split_room(context_of(p), kMostSplits);
+    const uint n = min(split_blocks(last_key(p, rows[0]), 0, kLatentSplitKeys), kMostSplits), room = split_room(context_of(p), kMostSplits);
     device const float* outs = partials + ulong(head) * room * p.latent;
     device const float2* stats = (device const float2*)(partials + ulong(p.n_heads) * room * p.latent) + ulong(head) * room;
     float top = kMasked, total = 0.0f;

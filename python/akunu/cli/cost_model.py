@@ -8,6 +8,7 @@ not fit, and what does is small. Nothing here is measured on the machine that it
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -17,7 +18,7 @@ from akunu.base.errors import InvalidArgumentError
 if TYPE_CHECKING:
     from akunu._core import AppleChip, CommandInfo, NvidiaChip
 
-__all__ = ["Machine", "Prediction", "predict"]
+__all__ = ["Machine", "Prediction", "known_chip", "predict"]
 
 
 @dataclass(frozen=True)
@@ -49,18 +50,22 @@ class Machine:
     def of_chip(cls, chip: AppleChip) -> Machine:
         """An Apple GPU; its matmuls are in half precision whatever the weights are.
 
-        The shares are assumptions until a Mac has run our kernels. They are those of a published run of
-        llama.cpp (github.com/brand-o/normiebench, issue 3): Llama 3.1 8B Q4_K_M on an M4 with 10 GPU cores
-        writes 20.9 tokens/s, 86 % of the bandwidth, and reads a prompt of 512 tokens at 225 tokens/s, 68 % of
-        the arithmetic peak. A dispatch that waits is said to cost 1 to 10 us.
+        What kernels reach is what others published, until a Mac has run ours.
+
+        Bandwidth, up to Apple9: llama.cpp writes 20.9 tokens/s of Llama 3.1 8B Q4_K_M on an M4, 86 % of it
+        (github.com/brand-o/normiebench, issue 3); an M3 Pro streams 81 to 87 %. Apple10: MLX's four-bit
+        products read 82 to 93 % on an M5 Pro. Arithmetic: the same run of llama.cpp reads a prompt of 512
+        tokens at 225 tokens/s, 68 % of the peak. A dispatch that waits for the one before costs 1.3 to 2.7 us
+        on an M3 Pro and 1.3 to 1.6 on an M5 Pro. The figures of M3 Pro and M5 Pro are those of
+        github.com/lithos-ai/lithos-metal, docs/research/apple-gpu-probes.md and gemv-kernel-study.md.
         """
         return cls(
             name=f"Apple {chip['name']} ({chip['gpu_cores']} GPU cores)",
             bytes_per_second=chip["bytes_per_second"],
             flops=chip["flops"],
-            bandwidth_share=0.85,
+            bandwidth_share=0.88 if chip["family"] >= 10 else 0.85,
             arithmetic_share=0.65,
-            dispatch_seconds=5e-6,
+            dispatch_seconds=2e-6,
         )
 
     @classmethod
@@ -111,6 +116,21 @@ class Machine:
         # What has no barrier runs beside the command before it; what another one does has no dispatch.
         waits = max(command["dispatches"] - (0 if command["barrier"] else 1), 0)
         return busy + waits * self.dispatch_seconds
+
+
+def known_chip(device: str) -> AppleChip | NvidiaChip | None:
+    """The chip that a device's name stands for, as "Apple M4 Max (32 GPU cores)"; None: it is not known."""
+    from akunu import _core
+
+    nvidia = next((chip for chip in _core.nvidia_chips() if chip["device"] == device), None)
+    name = re.match(r"Apple (M\d+(?: (?:Pro|Max|Ultra))?)(?: |$)", device)
+    if nvidia is not None or name is None:
+        return nvidia
+    cores = re.search(r" \((\d+) GPU cores\)", device)
+    try:
+        return _core.find_apple_chip(f"{name[1]} {cores[1]}" if cores else name[1])
+    except InvalidArgumentError:
+        return None
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,7 @@ COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
         "imatrix": "Measure an importance matrix, for convert.",
         "inspect": "Show a model file: metadata, tensors, dispatch table.",
         "profile": "Time every command of a step.",
+        "report": "Check and measure this machine, for a report to send.",
         "perplexity": "Measure how well a model predicts a text.",
         "service": "Run the server as a service of systemd or launchd.",
         "tokenize": "Show the tokens of a text.",
@@ -52,7 +53,7 @@ SHORT: Final[Mapping[str, tuple[str, str, str]]] = MappingProxyType(
 
 _ELSEWHERE: Final[Mapping[str, str]] = MappingProxyType(
     {"generate": "complete", "list": "models", "ls": "models",
-     "quantize": "convert", "bench": "the program akunu-bench",
+     "quantize": "convert", "bench": "the program akunu-bench, or report",
      "download": "models fetch", "version": "--version",
      "whisper": "transcribe", "help": "--help"}
 )  # fmt: skip

@@ -310,10 +310,11 @@ def attention(
     rest = [*(last or [None]), p.input("ends", ends)] if images else last
     if split:
         partials = p.opaque("partials", Partials(heads, head_dim, cache.max_pages * PAGE))
-        p.run(
-            "attention_split", p.input("q", q), cache.kv, partials, where, cache.pages, kv_dtype=kv, **params
-        )
         out = p.activations("out", formats, total, heads * head_dim)
+        p.run(
+            "attention_split", p.input("q", q), cache.kv, partials, where, cache.pages, *(last or [None]),
+            *out, kv_dtype=kv, **params,
+        )  # fmt: skip
         p.run("attention_merge", partials, *out, where, *last, **params)
         p.timed = -2
     else:

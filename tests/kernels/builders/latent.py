@@ -164,11 +164,11 @@ def latent_attention(
     )
     if split:
         partials = p.opaque("partials", Partials(heads, latent, cache.max_pages * PAGE))
-        p.run(
-            "attention_split", p.input("asked", asked), cache.kv, partials, where, cache.pages, kv_dtype=kv,
-            **params,
-        )  # fmt: skip
         out = p.activations("out", formats, 1, heads * latent)
+        p.run(
+            "attention_split", p.input("asked", asked), cache.kv, partials, where, cache.pages, None, *out,
+            kv_dtype=kv, **params,
+        )  # fmt: skip
         p.run("attention_merge", partials, *out, where, None, **params)
         p.timed = -2
     else:

@@ -102,8 +102,9 @@ def cross_attention(
     if split:
         partials = p.opaque("partials", Partials(heads, head_dim, cache.max_pages * PAGE))
         p.run(
-            "attention_split", p.input("q", q), cache.kv, partials, where, cache.pages, kv_dtype=kv, **params
-        )
+            "attention_split", p.input("q", q), cache.kv, partials, where, cache.pages, None, out, None,
+            kv_dtype=kv, **params,
+        )  # fmt: skip
         p.run("attention_merge", partials, out, None, where, **params)
         p.timed = -2
     else:

@@ -11,6 +11,7 @@ import click
 from akunu.base.memory import bytes_text
 from akunu.cli.app import CONTEXT_SETTINGS, Command
 from akunu.cli.console import bar, note, print_table, seconds_text
+from akunu.cli.cost_model import known_chip
 from akunu.cli.costs import GROUPINGS, Cost, Grouping, costs, mean_peaks
 from akunu.cli.options import loading_options
 from akunu.cli.phases import TableOptions, phase_options
@@ -20,7 +21,7 @@ from akunu.cli.values import MODEL, Integer
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from akunu._core import AppleChip, CommandInfo, NvidiaChip, Peaks
+    from akunu._core import CommandInfo, Peaks
 
 __all__ = ["command"]
 
@@ -110,14 +111,11 @@ def command(
 
 def _data_sheet(device: str) -> Peaks | None:
     """Return the maker's figures of a GPU; matmuls are in half precision whatever the weights are."""
-    from akunu import _core
-
-    chips: dict[str, AppleChip | NvidiaChip] = {f"Apple {chip['name']}": chip for chip in _core.apple_chips()}
-    chips.update((chip["device"], chip) for chip in _core.nvidia_chips())
-    if device in chips:
-        bandwidth, flops = chips[device]["bytes_per_second"], chips[device]["flops"]
-        return {"read_bytes_per_second": bandwidth, "f32_flops": flops, "int8_ops": flops}
-    return None
+    chip = known_chip(device)
+    if chip is None:
+        return None
+    flops = chip["flops"]
+    return {"read_bytes_per_second": chip["bytes_per_second"], "f32_flops": flops, "int8_ops": flops}
 
 
 def _print(title: str, found: Sequence[Cost], table: OpenTable) -> None:

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "metal/choose/kernel_choice.h"
+#include "metal/include/kv_layout.h"
 
 namespace akunu::metal {
 
@@ -42,13 +43,25 @@ struct Extent {
 constexpr std::uint32_t groups(const GroupCount& c, const Extent& extent, const ReplayArgs& args, std::uint32_t step) {
     std::uint32_t n = c.base;
     const std::uint32_t rows = extent.follows ? patch_value(*extent.follows, args, step) : extent.rows;
+    if (rows < c.rows_least || rows > c.rows_most) return 0;
     if (c.rows_per) n *= ceil_div(rows, c.rows_per);
+    std::uint32_t keys = args.keys + step;
+    const std::uint32_t seen = extent.window ? std::min(keys, extent.window) : keys;
+    if (seen <= c.few_keys) return n * c.few;
     if (c.keys_per) {
-        std::uint32_t keys = args.keys + step;
         if (extent.window) keys = std::min(keys, extent.window + c.keys_per - 1);
-        n *= std::min(ceil_div(keys, c.keys_per), c.keys_most);
+        const std::uint32_t blocks = ceil_div(keys, c.keys_per);
+        n *= c.splits ? split_count(blocks, c.keys_most) : std::min(blocks, c.keys_most);
     }
     return n;
+}
+
+// Dispatches of a command in one replay's first step.
+inline std::size_t dispatches(const KernelChoice& choice, const DispatchCmd& cmd, const ReplayArgs& args) {
+    const Extent extent = Extent::of(cmd);
+    return static_cast<std::size_t>(std::ranges::count_if(choice.passes, [&](const Pass& p) {
+        return groups(p.x, extent, args, 0) && groups(p.y, extent, args, 0) && groups(p.z, extent, args, 0);
+    }));
 }
 
 // Whether the parameters are the same in every replay. A patched row count holds the most rows that the table runs, so
