@@ -65,6 +65,7 @@ def test_tokens_of_a_text(akunu_cli):
     ("args", "message"),
     [
         (["ember-speech", "x"], "ember-speech.bin is a speech model"),
+        (["Once upon a time"], "no text; give a model and a text, as in akunu tokenize ember"),
         (["ember", "x", "--count", "--json"], "--count prints a number alone"),
     ],
 )

@@ -94,6 +94,11 @@ def test_help_lists_the_commands_and_names_the_default_model(akunu_cli):
     assert "ember" in ran.out
 
 
+def test_help_is_a_word_too(akunu_cli):
+    for words, as_option in (["help"], ["--help"]), (["help", "run"], ["run", "--help"]):
+        assert akunu_cli(*words) == akunu_cli(*as_option)
+
+
 def test_version(akunu_cli):
     import akunu
 
@@ -115,7 +120,7 @@ def test_version(akunu_cli):
         (["complete", "x", "--tempp", "1"], "no option --tempp; did you mean --temp"),
         (["cmplete", "x"], "no command 'cmplete'; did you mean complete?"),
         (["Chat"], "did you mean chat?"),
-        (["list"], "did you mean models?"),
+        (["ls"], "did you mean list?"),
         (["generate"], "did you mean complete?"),
         (["complete", "x", "--logit-bias", "7"], "--logit-bias: found '7', expected ID=X"),
         (["complete", "x", "--logit-bias", "7=nan"], "expected ID=X"),

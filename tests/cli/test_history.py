@@ -115,4 +115,4 @@ def test_a_wrong_preset_is_refused(akunu_cli, home, text, error) -> None:
     assert (ran.status, error in ran.err) == (2, True), ran.err
     ran = akunu_cli("run", "-P", "wrung", "hi")
     assert ran.status == 2
-    assert "no preset 'wrung'" in ran.err and "there is wrong" in ran.err
+    assert "no preset 'wrung': write its options" in ran.err and "there is wrong" in ran.err

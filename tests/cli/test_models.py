@@ -113,11 +113,13 @@ def test_a_model_that_is_not_there_is_an_error_that_lists_those_that_are(akunu_c
 @pytest.mark.parametrize(
     ("args", "incomplete", "found"),
     [
-        (["run", "-m"], "m", ["m", "me/a"]),
+        (["run", "-m"], "me", ["me", "me/a"]),
+        (["run", "-m"], "qwen3", ["qwen3", "qwen3", "qwen3-embedding"]),
+        (["run", "-m"], "", ["", "ember", "ember-speech", "ember-vision", "me/a", "you/b"]),
         (["run", "--draft"], "you", ["you", "you/b"]),
-        (["serve", "-m"], "em", ["em", "ember", "ember-speech", "ember-vision"]),
-        (["serve", "ember"], "em", ["em", "ember", "ember-speech", "ember-vision"]),
-        (["chat"], "m", ["m", "me/a"]),
+        (["serve", "-m"], "ember", ["ember", "ember", "ember-speech", "ember-vision"]),
+        (["serve", "ember"], "ember", ["ember", "ember", "ember-speech", "ember-vision"]),
+        (["chat"], "me", ["me", "me/a"]),
         (["embed"], "me", ["me", "me/a"]),
         (["embed", "me/a"], "no", ["no"]),
         (["run", "a question"], "no", ["no"]),
@@ -135,14 +137,28 @@ def test_tab_completes_models_that_are_here_files_and_commands(args, incomplete,
 @pytest.mark.parametrize(
     ("incomplete", "found"),
     [
-        ("em", ["em", "ember", "ember-speech", "ember-vision"]),
+        ("ember", ["ember", "ember", "ember-speech", "ember-vision"]),
         ("x.gguf,you", ["x.gguf,you/b"]),
-        ("x.gguf,no", []),
+        ("x.gguf,zz", []),
     ],
 )
 def test_tab_completes_the_models_of_the_benchmark(incomplete, found, cache):
     shell = ShellComplete(bench, {}, "akunu-bench", "_AKUNU_BENCH_COMPLETE")
     assert [item.value for item in shell.get_completions(["-m"], incomplete)] == found
+
+
+@pytest.mark.parametrize(
+    ("command", "incomplete", "found"),
+    [("pull", "llama", ["llama3.2", "llama3.1"]), ("rm", "", ["me/a", "you/b"]), ("rm", "qwen", [])],
+)
+def test_tab_completes_what_can_be_fetched_and_removed(command, incomplete, found, cache):
+    shell = ShellComplete(group, {}, "akunu", "_AKUNU_COMPLETE")
+    assert [item.value for item in shell.get_completions([command], incomplete)] == found
+
+
+def test_a_name_that_resembles_a_short_one_is_guessed(akunu_cli):
+    ran = akunu_cli("pull", "qwen3:4")
+    assert ran.status == 2 and "no model 'qwen3:4'; did you mean qwen3:4b" in ran.err
 
 
 def test_models_are_fetched_and_their_places_printed(akunu_cli, monkeypatch, tmp_path):
@@ -194,4 +210,7 @@ def test_a_search_asks_the_hub(akunu_cli, monkeypatch):
 def test_other_programs_names_of_commands(akunu_cli, cache):
     assert akunu_cli("rm", "you/b", "--yes").out.startswith("you/b: ")
     assert "general.architecture" in akunu_cli("show", "ember").out
-    assert "pull is short for models fetch" in akunu_cli("--help").out
+    assert akunu_cli("list").out == akunu_cli("models").out != ""
+    assert "list is short for models list, pull is short for models" in " ".join(
+        akunu_cli("--help").out.split()
+    )

@@ -70,6 +70,16 @@ def test_a_machine_without_systemd_is_told(ran, akunu_cli, monkeypatch) -> None:
     assert "systemctl is not on this machine" in found.err
 
 
+def test_a_machine_without_a_session_is_told_of_another_way(akunu_cli, monkeypatch, tmp_path) -> None:
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    failed = subprocess.CompletedProcess([], 1)
+    monkeypatch.setattr(service.subprocess, "run", lambda words, **_: failed)
+    found = akunu_cli("service", "install", "--", "ember")
+    assert found.status == 1
+    assert "daemon-reload failed with status 1" in found.err and "akunu serve --background" in found.err
+
+
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not here")
 def test_systemd_takes_the_unit(tmp_path: Path, akunu_cli, monkeypatch) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))

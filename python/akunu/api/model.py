@@ -118,13 +118,19 @@ class Model(Chatting, Measuring):
 
     @property
     def n_params(self) -> int | None:
-        """The number of weights, those of all experts and of its own head for drafts included.
+        """The number of weights, those of all experts included and those of a head for drafts left out.
 
         None for random weights.
         """
         if self._spec is None:
             return None
-        return sum(tensor.n_rows * max(tensor.n_cols, 1) for tensor in self._spec.tensors.values())
+        last = self.config.n_layers
+        total = 0
+        for name, tensor in self._spec.tensors.items():
+            kind, _, rest = name.partition(".")
+            if kind != "layers" or int(rest.partition(".")[0]) < last:  # those behind them write drafts
+                total += tensor.n_rows * max(tensor.n_cols, 1)
+        return total
 
     # -- generating ------------------------------------------------------------------------------------------
 

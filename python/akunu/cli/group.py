@@ -43,6 +43,7 @@ COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
 
 SHORT: Final[Mapping[str, tuple[str, str, str]]] = MappingProxyType(
     {
+        "list": ("models", "list_command", "models list"),
         "pull": ("models", "fetch_command", "models fetch"),
         "rm": ("models", "remove_command", "models remove"),
         "show": ("inspect", "command", "inspect"),
@@ -52,10 +53,10 @@ SHORT: Final[Mapping[str, tuple[str, str, str]]] = MappingProxyType(
 
 
 _ELSEWHERE: Final[Mapping[str, str]] = MappingProxyType(
-    {"generate": "complete", "list": "models", "ls": "models",
+    {"generate": "complete", "ls": "list",
      "quantize": "convert", "bench": "the program akunu-bench, or report",
      "download": "models fetch", "version": "--version",
-     "whisper": "transcribe", "help": "--help"}
+     "whisper": "transcribe"}
 )  # fmt: skip
 """The names that other programs have for a command."""
 
@@ -64,6 +65,11 @@ class LazyGroup(Group):
     """A group whose subcommands are imported when one of them runs."""
 
     elsewhere = _ELSEWHERE
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if args[:1] == ["help"]:
+            args = [*args[1:], "--help"]
+        return super().parse_args(ctx, args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)

@@ -56,9 +56,13 @@ def _use(context: click.Context, _option: click.Parameter, name: str | None) -> 
         path = _folder() / f"{name}.toml"
     try:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
+    except FileNotFoundError as error:
         others = f"; there is {', '.join(_names())}" if _names() else ""
-        raise click.BadParameter(f"no preset {name!r}: {path} cannot be read{others}") from error
+        raise click.BadParameter(
+            f"no preset {name!r}: write its options, such as temperature = 0.2, to {path}{others}"
+        ) from error
+    except OSError as error:
+        raise click.BadParameter(f"{path}: {error.strerror}") from error
     except ValueError as error:  # of TOML, or bytes that are no text
         raise click.BadParameter(f"{path}: {error}") from error
     options = {name.replace("-", "_"): value for name, value in values.items()}

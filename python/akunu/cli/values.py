@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
@@ -104,17 +104,53 @@ class FileName(Full):
 FILE: Final = FileName()
 
 
-class ModelName(click.types.StringParamType):
-    """The name of a model; Tab completes those that are here: built-in, fetched from the Hub, and files."""
+def _before_colons(names: Iterable[str]) -> list[str]:
+    """Names without what follows a colon: shells take that for the beginning of another word."""
+    return list(dict.fromkeys(name.partition(":")[0] for name in names))
+
+
+def _fetched() -> list[str]:
+    from akunu.files.hub.cache import cached_models
+
+    return _before_colons(model.name for model in cached_models())
+
+
+def _families() -> list[str]:
+    from akunu.files.hub.short_names import SHORT_NAMES, meaning
+
+    return [family for family in _before_colons(SHORT_NAMES) if meaning(family)]
+
+
+class FetchedName(click.types.StringParamType):
+    """A model of the Hub that is here; Tab completes it."""
 
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
-        from akunu.files.hub.cache import cached_models
+        return [CompletionItem(name) for name in _fetched() if name.startswith(incomplete)]
 
-        # Without the file in a repository: shells take a colon for the beginning of another word.
-        fetched = dict.fromkeys(model.name.partition(":")[0] for model in cached_models())
-        names = [DEFAULT_MODEL, DEFAULT_SPEECH_MODEL, DEFAULT_IMAGE_MODEL, *fetched]
+
+class ShortName(click.types.StringParamType):
+    """A model to be fetched; Tab completes the families of short names."""
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        return [CompletionItem(name) for name in _families() if name.startswith(incomplete)]
+
+
+class ModelName(click.types.StringParamType):
+    """The name of a model.
+
+    Tab completes those that are here: built-in, fetched from the Hub, and files; and, after a first letter,
+    the families of short names.
+    """
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        built_in = [DEFAULT_MODEL, DEFAULT_SPEECH_MODEL, DEFAULT_IMAGE_MODEL]
+        names = [*built_in, *_fetched(), *(_families() if incomplete else [])]
         known = [CompletionItem(name) for name in names if name.startswith(incomplete)]
         # Files first: click's script for bash empties the list where it is told of them.
         return [*FILE.shell_complete(ctx, param, incomplete), *known]

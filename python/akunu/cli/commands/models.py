@@ -12,7 +12,7 @@ import click
 from akunu.base.memory import bytes_text
 from akunu.cli.app import CONTEXT_SETTINGS, Command, Group
 from akunu.cli.console import note, print_table
-from akunu.cli.values import Integer
+from akunu.cli.values import FetchedName, Integer, ShortName
 
 if TYPE_CHECKING:
     from akunu.files.hub.download import CachedModel
@@ -149,7 +149,7 @@ def search_command(words: tuple[str, ...], limit: int, as_json: bool) -> None:
 
 
 @command.command("fetch", cls=Command, short_help="Fetch models, so that they are here when you need them.")
-@click.argument("names", metavar="NAME...", nargs=-1, required=True)
+@click.argument("names", metavar="NAME...", nargs=-1, required=True, type=ShortName())
 def fetch_command(names: tuple[str, ...]) -> None:
     """Fetch models from the Hugging Face Hub: a short name, USER/REPO, USER/REPO:FILE (or a quantization), or
     an address.
@@ -165,11 +165,13 @@ def fetch_command(names: tuple[str, ...]) -> None:
     """
     from akunu.base import hub_name
     from akunu.files.hub.download import fetch
-    from akunu.files.hub.short_names import meaning
+    from akunu.files.hub.short_names import close_names, meaning
 
     wanted = [hub_name.parse(short.target if (short := meaning(name)) else name) for name in names]
     for name, found in zip(names, wanted, strict=True):
         if found is None:  # before anything is fetched
+            if near := close_names(name):
+                raise click.UsageError(f"no model {name!r}; did you mean {' or '.join(near)}?")
             raise click.UsageError(
                 f"{name!r} is neither a short name, such as qwen3:4b, nor a model on the Hugging Face Hub, "
                 "such as Qwen/Qwen3-0.6B-GGUF"
@@ -180,7 +182,7 @@ def fetch_command(names: tuple[str, ...]) -> None:
 
 
 @command.command("remove", cls=Command, short_help="Remove models from the cache.")
-@click.argument("names", metavar="NAME...", nargs=-1, required=True)
+@click.argument("names", metavar="NAME...", nargs=-1, required=True, type=FetchedName())
 @click.option("-y", "--yes", is_flag=True, help="Remove without asking.")
 def remove_command(names: tuple[str, ...], yes: bool) -> None:
     """Remove models: USER/REPO for all of a repository, USER/REPO:FILE for one. FILE may be a quantization.

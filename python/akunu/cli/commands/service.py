@@ -127,7 +127,10 @@ def _run(words: list[str], *, check: bool = True) -> None:
     except FileNotFoundError as error:
         raise AkunuError(f"{words[0]} is not on this machine; run akunu serve another way") from error
     if check and done.returncode != 0:
-        raise AkunuError(f"{shlex.join(words)} failed with status {done.returncode}")
+        raise AkunuError(
+            f"{shlex.join(words)} failed with status {done.returncode}, as it does where no session of "
+            "yours runs it; akunu serve --background starts the server without it"
+        )
 
 
 def _file(arguments: tuple[str, ...]) -> tuple[Path, bytes]:

@@ -21,8 +21,12 @@ _REMARK_SECONDS: Final = 2
 """Seconds that a server may take to end before a remark."""
 
 
+def _ports(_context: click.Context, _argument: click.Parameter, incomplete: str) -> list[str]:
+    return [port for server in running() if (port := str(server.port)).startswith(incomplete)]
+
+
 @click.command("stop", cls=Command, context_settings=CONTEXT_SETTINGS)
-@click.argument("named", metavar="[SERVER]...", nargs=-1)
+@click.argument("named", metavar="[SERVER]...", nargs=-1, shell_complete=_ports)
 @click.option("--all", "every", is_flag=True, help="Stop every server of yours that runs here.")
 @click.option("--now", is_flag=True, help="Do not wait for requests that run: cut their answers off.")
 def command(named: tuple[str, ...], every: bool, now: bool) -> None:

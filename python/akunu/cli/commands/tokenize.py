@@ -17,14 +17,16 @@ __all__ = ["command"]
 
 @click.command("tokenize", cls=Command, context_settings=CONTEXT_SETTINGS, epilog=f"MODEL: {MODEL_HELP}")
 @click.argument("model", type=MODEL)
-@click.argument("text")
+@click.argument("text", required=False)
 @click.option(
     "--special/--no-special", default=True, help="Add the tokens that the model expects around a text."
 )
 @click.option("--parse-special", is_flag=True, help="Read control tokens in TEXT as such.")
 @click.option("--count", is_flag=True, help="Print the number of tokens alone.")
 @click.option("--json", "as_json", is_flag=True, help="Print the token ids as JSON.")
-def command(model: str, text: str, special: bool, parse_special: bool, count: bool, as_json: bool) -> None:
+def command(
+    model: str, text: str | None, special: bool, parse_special: bool, count: bool, as_json: bool
+) -> None:
     """Show the tokens of TEXT: ids and their text. The weights are not loaded; "-" reads standard input.
 
     \b
@@ -39,6 +41,11 @@ def command(model: str, text: str, special: bool, parse_special: bool, count: bo
 
     if count and as_json:
         raise click.UsageError("--count prints a number alone; it excludes --json")
+    if text is None:
+        raise click.UsageError(
+            'no text; give a model and a text, as in akunu tokenize ember "Once upon a time", or "-" for '
+            "standard input"
+        )
     found = FoundModel(model)
     if is_speech(found.path):
         raise UnsupportedError(f"{found.name} is a speech model; its tokens are those of its transcripts")
