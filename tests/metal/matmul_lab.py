@@ -366,6 +366,7 @@ def run_small(dtype: str, sanitizer: str) -> None:
         errors = [
             mlx.matmul(*weight, 1, 5, 96, "gemv", split=2, **options),
             mlx.matmul(*weight, 3, 5, 96, "rows", **options),
+            mlx.matmul(*weight, 9, 5, 96, "few", **options),
             mlx.matmul(*weight, 33, 5, 64, "gemm", **options),
             mlx.matmul(*weight, 17, 5, 64, "gemm_small", **options),
             mlx.embed(*weight, 2, 96, 3, **options),
@@ -375,10 +376,12 @@ def run_small(dtype: str, sanitizer: str) -> None:
         errors = [
             matmul(dtype, 1, 5, k, "gemv", accumulate=True, split=2, **options),
             matmul(dtype, 3, 5, k, "rows", bias=True, **options),
+            matmul(dtype, 9, 5, k, "few", bias=True, **options),
             matmul(dtype, 33, 5, k, "gemm", **options),
             matmul(dtype, 17, 5, k, "gemm_small", **options),
             gate_up(dtype, 1, 5, k, "gemv", split=2, formats=5, **options),
             gate_up(dtype, 3, 5, k, "rows", **options),
+            gate_up(dtype, 9, 5, k, "few", **options),
             gate_up(dtype, 33, 5, k, "gemm", **options),
             norm_qkv(dtype, 5, 3, k, split=2, bias=True, **options),
             norm_gate_up(dtype, 5, k, split=2, **options),
