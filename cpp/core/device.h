@@ -2,7 +2,6 @@
 // else names a backend.
 #pragma once
 
-#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -188,11 +187,10 @@ class Device {
     // Does what the first replay of the programs that there are would else wait for, where that takes long.
     virtual void prepare_kernels(const Report&) {}
 
-    // What runs a resolved command, a name for each dispatch; empty where a command is one call that has no name.
-    virtual std::vector<std::string> kernel_names(const DispatchCmd&) const { return {}; }
-    // How many dispatches the first step of such a replay has of it.
-    virtual std::size_t dispatches(const DispatchCmd& c, const ReplayArgs&) const {
-        return std::max<std::size_t>(kernel_names(c).size(), 1);
+    // What runs a resolved command in the first step of such a replay, a name for each dispatch; nothing where a
+    // command is one call that has no name.
+    virtual std::optional<std::vector<std::string>> kernel_names(const DispatchCmd&, const ReplayArgs&) const {
+        return std::nullopt;
     }
 
     // Runs the segments `args.steps` times, until `control.stop` is set. Returns the steps run. `poll` is called now

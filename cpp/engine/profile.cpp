@@ -15,10 +15,10 @@ CommandInfo command_info(const Device& device, const DispatchTable& table, std::
     info.op = op_name(c.op);
     if (c.n_weights) info.dtype = dtype_info(c.weight).name;
     if (has_buffer(op_info(c.op), BufferKind::kCache)) info.dtype = kv_name(c.kv);
-    std::vector<std::string> kernels = device.kernel_names(c);
-    if (kernels.empty()) kernels.push_back(info.op + (info.dtype.empty() ? "" : "_" + info.dtype));
-    info.kernel = kernels.back();
-    info.dispatches = c.merged ? 0 : device.dispatches(c, args);
+    const auto kernels = device.kernel_names(c, args);
+    info.kernel =
+        kernels && !kernels->empty() ? kernels->back() : info.op + (info.dtype.empty() ? "" : "_" + info.dtype);
+    info.dispatches = c.merged ? 0 : kernels ? kernels->size() : 1;
     info.layer = l.layer;
     info.shape = l.shape;
     info.bytes = cost_bytes(l.cost, args);

@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <cstring>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "metal/choose/kernel_choice.h"
 #include "metal/include/kv_layout.h"
@@ -56,12 +58,16 @@ constexpr std::uint32_t groups(const GroupCount& c, const Extent& extent, const 
     return n;
 }
 
-// Dispatches of a command in one replay's first step.
-inline std::size_t dispatches(const KernelChoice& choice, const DispatchCmd& cmd, const ReplayArgs& args) {
+// Names of the passes of a command that one replay's first step dispatches.
+inline std::vector<std::string> names_of(const KernelChoice& choice, const DispatchCmd& cmd, const ReplayArgs& args) {
     const Extent extent = Extent::of(cmd);
-    return static_cast<std::size_t>(std::ranges::count_if(choice.passes, [&](const Pass& p) {
-        return groups(p.x, extent, args, 0) && groups(p.y, extent, args, 0) && groups(p.z, extent, args, 0);
-    }));
+    std::vector<std::string> names;
+    for (const Pass& p : choice.passes) {
+        const bool runs =
+            p.counted || (groups(p.x, extent, args, 0) && groups(p.y, extent, args, 0) && groups(p.z, extent, args, 0));
+        if (runs) names.push_back(p.function);
+    }
+    return names;
 }
 
 // Whether the parameters are the same in every replay. A patched row count holds the most rows that the table runs, so

@@ -13,10 +13,4 @@ KernelChoice choose_kernels(const DispatchCmd& cmd, const Chip& chip) {
                            name(cmd.weight) + "' and a KV cache of type '" + kv_name(cmd.kv) + "'");
 }
 
-std::vector<std::string> names_of(const KernelChoice& choice) {
-    std::vector<std::string> names;
-    for (const Pass& p : choice.passes) names.push_back(p.function);
-    return names;
-}
-
 }  // namespace akunu::metal

@@ -75,6 +75,5 @@ std::optional<KernelChoice> choose_sampling(const DispatchCmd& cmd, const Chip& 
 
 // The choice of whichever family has one; UnsupportedError when none has.
 KernelChoice choose_kernels(const DispatchCmd& cmd, const Chip& chip);
-std::vector<std::string> names_of(const KernelChoice& choice);
 
 }  // namespace akunu::metal

@@ -60,12 +60,8 @@ std::unique_ptr<Program> PlanDevice::compile(DispatchTable table) {
     return std::make_unique<Program>(std::move(table));
 }
 
-std::vector<std::string> PlanDevice::kernel_names(const DispatchCmd& cmd) const {
-    return names_of(*static_cast<const KernelChoice*>(cmd.kernel));
-}
-
-std::size_t PlanDevice::dispatches(const DispatchCmd& cmd, const ReplayArgs& args) const {
-    return metal::dispatches(*static_cast<const KernelChoice*>(cmd.kernel), cmd, args);
+std::optional<std::vector<std::string>> PlanDevice::kernel_names(const DispatchCmd& cmd, const ReplayArgs& args) const {
+    return names_of(*static_cast<const KernelChoice*>(cmd.kernel), cmd, args);
 }
 
 }  // namespace akunu::metal

@@ -30,8 +30,7 @@ class PlanDevice final : public PlanOnly<Device> {
     Weight prepare_experts(std::span<const HostTensor> experts) override;
     Weight map_weight(const HostTensor& tensor) override { return prepare_weight(tensor); }
     std::unique_ptr<Program> compile(DispatchTable table) override;
-    std::vector<std::string> kernel_names(const DispatchCmd& cmd) const override;
-    std::size_t dispatches(const DispatchCmd& cmd, const ReplayArgs& args) const override;
+    std::optional<std::vector<std::string>> kernel_names(const DispatchCmd& cmd, const ReplayArgs& args) const override;
 
   private:
     Chip chip_;

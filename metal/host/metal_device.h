@@ -35,8 +35,7 @@ class MetalDevice final : public Device {
     Weight prepare_experts(std::span<const HostTensor> experts) override;
     Weight map_weight(const HostTensor& tensor) override;
     std::unique_ptr<Program> compile(DispatchTable table) override;
-    std::vector<std::string> kernel_names(const DispatchCmd& cmd) const override;
-    std::size_t dispatches(const DispatchCmd& cmd, const ReplayArgs& args) const override;
+    std::optional<std::vector<std::string>> kernel_names(const DispatchCmd& cmd, const ReplayArgs& args) const override;
     std::uint32_t replay(Segments segments, const ReplayArgs& args, Control& control, const Poll& poll,
                          const Meanwhile& meanwhile) override;
     void profile(Segments segments, const ReplayArgs& args, std::span<double> seconds) override;

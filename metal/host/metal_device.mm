@@ -172,12 +172,9 @@ std::unique_ptr<Program> MetalDevice::compile(DispatchTable table) {
     return std::make_unique<Program>(std::move(table));
 }
 
-std::vector<std::string> MetalDevice::kernel_names(const DispatchCmd& cmd) const {
-    return names_of(static_cast<const ResolvedCommand*>(cmd.kernel)->choice);
-}
-
-std::size_t MetalDevice::dispatches(const DispatchCmd& cmd, const ReplayArgs& args) const {
-    return metal::dispatches(static_cast<const ResolvedCommand*>(cmd.kernel)->choice, cmd, args);
+std::optional<std::vector<std::string>> MetalDevice::kernel_names(const DispatchCmd& cmd,
+                                                                  const ReplayArgs& args) const {
+    return names_of(static_cast<const ResolvedCommand*>(cmd.kernel)->choice, cmd, args);
 }
 
 std::uint32_t MetalDevice::replay(Segments segments, const ReplayArgs& args, Control& control, const Poll& poll,
