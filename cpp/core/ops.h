@@ -107,7 +107,7 @@ struct Cost {
     std::uint32_t experts = 0, chosen = 0;  // of so many, so many for each row
     // min(keys·per_key, max(enough, keys·per_key_of_many), most), and nothing of up to `unsplit_keys`.
     double partials_per_key = 0, partials_per_key_of_many = 0, partials_most = 0;
-    double partials_enough = std::numeric_limits<double>::infinity();
+    double partials_enough = std::numeric_limits<double>::max();
     std::uint32_t unsplit_keys = 0;
     double flops = 0, flops_per_row = 0, flops_per_row_key = 0;
     std::uint32_t window = 0;
