@@ -14,7 +14,7 @@ START = """
 import gc, os, sys, threading, traceback
 import akunu
 from akunu import _core
-from akunu.files.describe import config
+from akunu.files.describe import gguf_config
 from akunu.base.errors import AkunuError
 
 def in_child(use):
@@ -48,7 +48,7 @@ ENGINE = (
     + """
 from akunu.loading.finding import find_model
 file = _core.GgufFile(str(find_model("ember")))
-spec = config.resolve(file, context=256)
+spec = gguf_config.resolve(file, context=256)
 engine = _core.Engine(file, spec, device="cpu", context=256, threads=2, kv_dtype="f16", progress=None)
 """
 )

@@ -58,7 +58,7 @@ def write(path: Path) -> None:
 
 
 def spec(source: GgufSource, *, context: int | None = None, **_: object) -> ModelSpec:
-    """What `akunu.files.describe.config.resolve` would give if the model had an architecture."""
+    """What `akunu.files.describe.gguf_config.resolve` would give if the model had an architecture."""
     plain = resolve(source, context=context, ignored=IGNORED)
     dim = plain.config.dim
     tensors = dict(plain.tensors)

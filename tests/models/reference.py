@@ -34,7 +34,7 @@ class Reference:
     path
         A GGUF file.
     context
-        As in `akunu.files.describe.config.resolve`.
+        As in `akunu.files.describe.gguf_config.resolve`.
     resolve
         Another function in its place.
     """

@@ -1,4 +1,4 @@
-"""`akunu.files.describe.config.resolve`: what it finds in every architecture, and what it refuses."""
+"""`akunu.files.describe.gguf_config.resolve`: what it finds in every architecture, and what it refuses."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ def shapes() -> dict[str, tuple[int, ...]]:
 
 
 def spec(source: GgufSource, *, context: int | None = None, **_: object) -> ModelSpec:
-    """What `akunu.files.describe.config.resolve` would give if an architecture had such layers."""
+    """What `akunu.files.describe.gguf_config.resolve` would give if an architecture had such layers."""
     plain = resolve(source, context=context, ignored=("mixed.*",))
     tensors = {name: ref for name, ref in plain.tensors.items() if not name.startswith("layers.")}
     for name, (rows, *cols) in shapes().items():

@@ -137,7 +137,7 @@ class GgufModel:
     def spec(
         self, context: int | None = None, *, sees: bool = False, drafts: bool | None = False
     ) -> ModelSpec:
-        """See `akunu.files.describe.config.resolve`."""
+        """See `akunu.files.describe.gguf_config.resolve`."""
         with errors_of(self._path):
             spec = gguf_spec(_Source(self.metadata, self.files), context, drafts=drafts)
         if not sees and not self._noticed and any(map(_is_of_a_tower, self.files.tensors)):
@@ -165,7 +165,7 @@ class GgufModel:
 
 
 def gguf_spec(gguf: GgufSource, context: int | None = None, *, drafts: bool | None = False) -> ModelSpec:
-    """The model of a GGUF file: see `akunu.files.describe.config.resolve`."""
+    """The model of a GGUF file: see `akunu.files.describe.gguf_config.resolve`."""
     if gguf_makes_vectors(gguf.metadata) or any(
         tensor.name == "cls.output.weight" for tensor in gguf.tensors
     ):

@@ -1,7 +1,7 @@
 """A model of a published shape with random weights: its metadata and tensors, without a file.
 
-It is described the way a GGUF file is, so that `akunu.files.describe.config.resolve` checks it like one, and
-so that `akunu.cli.bench.gguf_file` can write the same model for another engine to run.
+It is described the way a GGUF file is, so that `akunu.files.describe.gguf_config.resolve` checks it like
+one, and so that `akunu.cli.bench.gguf_file` can write the same model for another engine to run.
 """
 
 from __future__ import annotations

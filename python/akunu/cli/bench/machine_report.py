@@ -1,5 +1,4 @@
-"""What one machine does with Akunu, as data and as a text to send: kernels' mistakes and speed, models'
-speed.
+"""Measure what one machine does with Akunu: kernels' mistakes and speed, and models' speed.
 
 A report is a dictionary, so that programs can read its parts; `as_markdown` is the same for people, with the
 dictionary behind it. Parts are measured in the report's order.
@@ -155,7 +154,7 @@ def _measure(device: DeviceInfo, model: str, machine: dict[str, Any] | None, rep
 
 
 def _prompt_of(model: str) -> int:
-    """What the built-in model has room for."""
+    """Return how many tokens the measured prompt has: no more than the built-in model has room for."""
     return 256 if model == "ember" else _PROMPT
 
 
@@ -172,7 +171,7 @@ def _predicted(model: str, chip: str, n_prompt: int) -> Iterator[tuple[str, floa
 
 
 def _same_tokens(device: DeviceInfo, model: str) -> int:
-    """How many of the first tokens after a short prompt the CPU chooses as well."""
+    """Count the first tokens after a short prompt that the CPU chooses as well."""
     texts = [_greedy(name, model) for name in (device["id"], "cpu")]
     same = [a == b for a, b in zip(*texts, strict=True)]
     return same.index(False) if False in same else len(same)

@@ -1,8 +1,8 @@
 """The table of model architectures.
 
 An architecture is one row of `ARCHITECTURES`: its tensors (name in the file, canonical name, shape), the
-defaults of its configuration, and its flags. `akunu.files.describe.config.resolve` interprets the rows; no
-code branches on an architecture's name. A new Llama-like architecture is a new row
+defaults of its configuration, and its flags. `akunu.files.describe.gguf_config.resolve` interprets the
+rows; no code branches on an architecture's name. A new Llama-like architecture is a new row
 (docs/adding-an-architecture.md).
 
 Facts about names and conventions: gguf-py's `constants.py`, llama.cpp's converter, and the model classes of

@@ -1,4 +1,4 @@
-"""What the engine builds a model from: its numbers, its layers, and where its tensors are in a file."""
+"""A model as the engine builds it: its numbers, its layers, and where its tensors are in a file."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""From the files of an encoder to a checked specification; the counterpart of `akunu.files.describe.config`
-and `akunu.files.describe.hf_config`, and as strict.
+"""From the files of an encoder to a checked specification.
+
+The counterpart of `akunu.files.describe.gguf_config` and `akunu.files.describe.hf_config`, and as strict.
 """
 
 from __future__ import annotations
@@ -125,7 +126,7 @@ def _gguf_pooling(
 def resolve_gguf_vectors(gguf: GgufSource, *, context: int | None = None) -> ModelSpec:
     """Check a GGUF file whose model makes vectors, and describe it.
 
-    Raises what `akunu.files.describe.config.resolve` does.
+    Raises what `akunu.files.describe.gguf_config.resolve` does.
     """
     name = str(gguf.metadata["general.architecture"])
     return (
@@ -153,7 +154,7 @@ def resolve_hf_vectors(
     modules
         What the folder's other files say.
     context
-        As in `akunu.files.describe.config.resolve`.
+        As in `akunu.files.describe.gguf_config.resolve`.
     """
     inner = [tensor for tensor in tensors if not tensor.name.startswith(DENSE)]
     if modules.static:

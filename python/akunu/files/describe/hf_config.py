@@ -1,7 +1,7 @@
 """From the `config.json` and tensor list of a Hugging Face or MLX folder to a checked model specification.
 
-The counterpart of `akunu.files.describe.config.resolve`, just as strict. The facts are Transformers' (its
-configuration and model classes, `modeling_rope_utils.py`), against which tests/models checks every row.
+The counterpart of `akunu.files.describe.gguf_config.resolve`, just as strict. The facts are Transformers'
+(its configuration and model classes, `modeling_rope_utils.py`), against which tests/models checks every row.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def resolve_hf(
     tensors
         Those of the SafeTensors files.
     context, ignored, drafts
-        As in `akunu.files.describe.config.resolve`.
+        As in `akunu.files.describe.gguf_config.resolve`.
     sees
         Its tower for images is loaded beside it: nothing is said of the tensors that are for these.
 

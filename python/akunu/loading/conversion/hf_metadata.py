@@ -1,6 +1,6 @@
 """Write the metadata of a GGUF file for a model that comes as a folder: its configuration under GGUF's keys.
 
-The inverse of `akunu.files.describe.config.resolve`: what that reads here is what
+The inverse of `akunu.files.describe.gguf_config.resolve`: what that reads here is what
 `akunu.files.describe.hf_config.resolve_hf` reads in the folder, and both describe the same model. Names and
 conventions are llama.cpp's converter's.
 """
