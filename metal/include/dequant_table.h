@@ -10,14 +10,13 @@
 // The non-linear code of IQ4_NL and IQ4_XS.
 static constant half kIq4Values[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
 
-// Twice the E2M1 values (OCP Microscaling specification 1.0, table 5) of four codes in bytes. A code's exponent and
+// Twice the E2M1 values (OCP Microscaling specification 1.0, table 5) of two codes in half words. A code's exponent and
 // its bit of mantissa, put where binary16 has the ends of its own, are its value times 2^-14, subnormal numbers too:
-// Apple's GPUs keep those of binary16 (Mesa's driver for them, hk_physical_device.c, shaderDenormPreserveFloat16).
-inline float4 e2m1_doubled(uint codes) {
-    const uint even = codes & 0x000F000Fu, odd = codes >> 8 & 0x000F000Fu;
-    const half2 a = as_type<half2>((even & 0x00070007u) << 9 | (even & 0x00080008u) << 12);
-    const half2 b = as_type<half2>((odd & 0x00070007u) << 9 | (odd & 0x00080008u) << 12);
-    return float4(half4(a.x, b.x, a.y, b.y) * half(32768));
+// Apple's GPUs keep those of binary16 (Mesa's driver for them, hk_physical_device.c, shaderDenormPreserveFloat16). Zero
+// has no sign, as everywhere else: the sum has bit 3 where the value is none.
+inline half2 e2m1_doubled(uint codes) {
+    const uint value = codes & 0x00070007u, sign = codes & 0x00080008u & (value + 0x00070007u);
+    return as_type<half2>(value << 9 | sign << 12) * half(32768);
 }
 
 inline float4 looked_up(constant half* table, uint codes) {
@@ -43,7 +42,8 @@ struct MXFP4 : NibbleBlocks<17> {
         const uint d = b[0];
         const uint half_scale = d < 2 ? 0x00200000u << d : (d - 1) << 23;
         const uint codes = nibbles(load_u32_at1(b + 1 + (e & 15)), e);
-        return {e2m1_doubled(codes), as_type<float>(half_scale), 0};
+        const half2 even = e2m1_doubled(codes), odd = e2m1_doubled(codes >> 8);
+        return {float4(half4(even.x, odd.x, even.y, odd.y)), as_type<float>(half_scale), 0};
     }
 };
 
