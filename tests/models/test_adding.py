@@ -9,7 +9,7 @@ from types import MappingProxyType
 import pytest
 
 from akunu.base.errors import UnsupportedError
-from akunu.files.describe import architectures, config
+from akunu.files.describe import architectures, gguf_config
 
 from . import tiny
 from .reference import Reference
@@ -35,7 +35,7 @@ def test_a_row_adds_an_architecture(path: Path, monkeypatch: pytest.MonkeyPatch)
     )
     row = eval(code, dict(vars(architectures)))
     rows = MappingProxyType({**architectures.ARCHITECTURES, row.name: row})
-    monkeypatch.setattr(config, "ARCHITECTURES", rows)
+    monkeypatch.setattr(gguf_config, "ARCHITECTURES", rows)
     prompt = tiny.golden("qwen3").prompt
     found = open_engine(path).logits(prompt)
     assert nmse(found, Reference(path, context=tiny.CONTEXT).logits(prompt)) < 1e-9
