@@ -77,13 +77,13 @@ GroupCount splits_of(const AttentionParams& p, std::uint32_t each, std::uint32_t
     return {.keys_per = each, .keys_most = most};
 }
 
-// Of decode attention, which splits no fewer than kUnsplitKeys.
+// How many splits decode attention has: one up to kUnsplitKeys keys.
 GroupCount decode_splits_of(const AttentionParams& p, std::uint32_t most) {
     const std::uint32_t blocks = ceil_div(p.fixed_keys, kSplitKeys);
     if (p.fixed_keys) return {.base = p.fixed_keys <= kUnsplitKeys ? 1 : split_count(blocks, most)};
     return {.keys_per = kSplitKeys, .keys_most = most, .few_keys = kUnsplitKeys, .few = 1, .splits = 1};
 }
-// And of what joins the splits, where there are any: a threadgroup for each head.
+// How many threadgroups join the splits: one for each head, where there are several splits.
 GroupCount merges_of(const AttentionParams& p) {
     if (p.fixed_keys) return {.base = p.fixed_keys <= kUnsplitKeys ? 0 : p.n_heads};
     return {.base = p.n_heads, .few_keys = kUnsplitKeys, .few = 0};

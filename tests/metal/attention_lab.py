@@ -366,7 +366,7 @@ def tolerance(case: Case) -> float:
 
 
 def split_count(blocks: int, most: int) -> int:
-    """Of decode attention, as metal/include/kv_layout.h has it."""
+    """The number of splits of decode attention, as metal/include/kv_layout.h has it."""
     return min(blocks, max(SHORT_SPLITS, -(-blocks // 4)), most)
 
 

@@ -157,7 +157,7 @@ def test_cancel_ends_a_chain(emulator_control: Control, path: Path) -> None:
 
 
 def test_live_bindings_are_not_set_twice(emulator_control: Control, path: Path) -> None:
-    """Of 6 dispatches per layer with 4 to 8 bindings each, only those that differ are set."""
+    """A layer has 6 dispatches with 4 to 8 bindings each; only bindings that differ are set."""
     engine = open_metal(path)
     begun(engine)
     engine.decode(1)

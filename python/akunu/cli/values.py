@@ -121,22 +121,22 @@ def _families() -> list[str]:
     return [family for family in _before_colons(SHORT_NAMES) if meaning(family)]
 
 
-class FetchedName(click.types.StringParamType):
-    """A model of the Hub that is here; Tab completes it."""
+class HubName(click.types.StringParamType):
+    """The name of a model of the Hub; Tab completes it by these names."""
+
+    def __init__(self, names: Callable[[], list[str]]) -> None:
+        self._names = names
 
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
-        return [CompletionItem(name) for name in _fetched() if name.startswith(incomplete)]
+        return [CompletionItem(name) for name in self._names() if name.startswith(incomplete)]
 
 
-class ShortName(click.types.StringParamType):
-    """A model to be fetched; Tab completes the families of short names."""
-
-    def shell_complete(
-        self, ctx: click.Context, param: click.Parameter, incomplete: str
-    ) -> list[CompletionItem]:
-        return [CompletionItem(name) for name in _families() if name.startswith(incomplete)]
+FETCHED: Final = HubName(_fetched)
+"""Models that are here."""
+TO_FETCH: Final = HubName(_families)
+"""Families of models that have short names."""
 
 
 class ModelName(click.types.StringParamType):

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from akunu.files.describe.filetypes import FILE_TYPE_NAMES
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["ModelFacts", "Tensor", "model_facts", "size_label"]
 

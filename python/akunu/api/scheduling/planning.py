@@ -267,12 +267,12 @@ class Planner:
         that is known to read does not wait for the end of another's long prompt, which looks like a short
         one.
         """
+        if len({sequence.salt for sequence in prompts}) < 2:
+            return 0
         short = Counter[str | None]()
         for sequence in prompts:
             if sequence.left <= self._mixed:
                 short[sequence.salt] += sequence.left
-        if len({sequence.salt for sequence in prompts}) < 2:
-            return 0
         return len(short) * min(short.values(), default=0)
 
     def record(

@@ -12,7 +12,7 @@ import click
 from akunu.base.memory import bytes_text
 from akunu.cli.app import CONTEXT_SETTINGS, Command, Group
 from akunu.cli.console import note, print_table
-from akunu.cli.values import FetchedName, Integer, ShortName
+from akunu.cli.values import FETCHED, TO_FETCH, Integer
 
 if TYPE_CHECKING:
     from akunu.files.hub.download import CachedModel
@@ -149,7 +149,7 @@ def search_command(words: tuple[str, ...], limit: int, as_json: bool) -> None:
 
 
 @command.command("fetch", cls=Command, short_help="Fetch models, so that they are here when you need them.")
-@click.argument("names", metavar="NAME...", nargs=-1, required=True, type=ShortName())
+@click.argument("names", metavar="NAME...", nargs=-1, required=True, type=TO_FETCH)
 def fetch_command(names: tuple[str, ...]) -> None:
     """Fetch models from the Hugging Face Hub: a short name, USER/REPO, USER/REPO:FILE (or a quantization), or
     an address.
@@ -182,7 +182,7 @@ def fetch_command(names: tuple[str, ...]) -> None:
 
 
 @command.command("remove", cls=Command, short_help="Remove models from the cache.")
-@click.argument("names", metavar="NAME...", nargs=-1, required=True, type=FetchedName())
+@click.argument("names", metavar="NAME...", nargs=-1, required=True, type=FETCHED)
 @click.option("-y", "--yes", is_flag=True, help="Remove without asking.")
 def remove_command(names: tuple[str, ...], yes: bool) -> None:
     """Remove models: USER/REPO for all of a repository, USER/REPO:FILE for one. FILE may be a quantization.

@@ -19,23 +19,11 @@ from akunu.files.describe.blocks import (
     RopeSet,
     Streams,
 )
-from akunu.files.describe.config_numbers import (
-    shown,
-)
-from akunu.files.describe.tensor_map import (
-    TensorRef,
-)
-from akunu.files.describe.tensor_rules import (
-    Activation,
-    Pooling,
-    RopeStyle,
-)
+from akunu.files.describe.config_numbers import shown
+from akunu.files.describe.tensor_map import TensorRef
+from akunu.files.describe.tensor_rules import Activation, Pooling, RopeStyle
 
-__all__ = [
-    "EncoderConfig",
-    "ModelConfig",
-    "ModelSpec",
-]
+__all__ = ["EncoderConfig", "ModelConfig", "ModelSpec"]
 
 M = TypeVar("M", bound=Mixer)
 

@@ -28,31 +28,14 @@ from akunu.files.describe.blocks import (
     layer_blocks,
 )
 from akunu.files.describe.config import ModelConfig
-from akunu.files.describe.config_numbers import (
-    DecoderSizes,
-    Numbers,
-)
+from akunu.files.describe.config_numbers import DecoderSizes, Numbers
 from akunu.files.describe.distances import Distances
 from akunu.files.describe.prediction import PredictionLayer
 from akunu.files.describe.recurrent import RecurrentSizes
-from akunu.files.describe.tensor_map import (
-    TensorInfo,
-    rows_of,
-)
-from akunu.files.describe.tensor_rules import (
-    Activation,
-    Architecture,
-    Gate,
-    LayerKind,
-    MixerKind,
-    RopeStyle,
-)
+from akunu.files.describe.tensor_map import TensorInfo, rows_of
+from akunu.files.describe.tensor_rules import Activation, Architecture, Gate, LayerKind, MixerKind, RopeStyle
 
-__all__ = [
-    "check_heads",
-    "model_config",
-    "rows_of_table",
-]
+__all__ = ["check_heads", "model_config", "rows_of_table"]
 
 
 def model_config(

@@ -17,14 +17,8 @@ import numpy as np
 from akunu.base.errors import ModelFileError, UnsupportedError
 from akunu.files.describe.architectures import ARCHITECTURES
 from akunu.files.describe.config import ModelSpec
-from akunu.files.describe.config_keys import (
-    CONFIG_KEYS,
-    ROPE_TENSORS,
-)
-from akunu.files.describe.config_numbers import (
-    decoder_sizes,
-    shown,
-)
+from akunu.files.describe.config_keys import CONFIG_KEYS, ROPE_TENSORS
+from akunu.files.describe.config_numbers import decoder_sizes, shown
 from akunu.files.describe.decoder_config import check_heads, model_config, rows_of_table
 from akunu.files.describe.expert_rules import stored_rules
 from akunu.files.describe.gguf_numbers import GgufNumbers
@@ -36,21 +30,10 @@ from akunu.files.describe.quantized import take_factors, with_factors
 from akunu.files.describe.recurrent import recurrent_sizes
 from akunu.files.describe.rotary import yarn_scale
 from akunu.files.describe.routers import expert_keys, gguf_router
-from akunu.files.describe.tensor_map import (
-    LayerTensors,
-    TensorInfo,
-    by_name,
-    map_tensors,
-    warn_of_left_out,
-)
-from akunu.files.describe.tensor_rules import (
-    Architecture,
-)
+from akunu.files.describe.tensor_map import LayerTensors, TensorInfo, by_name, map_tensors, warn_of_left_out
+from akunu.files.describe.tensor_rules import Architecture
 
-__all__ = [
-    "resolve",
-    "vocabulary_size",
-]
+__all__ = ["resolve", "vocabulary_size"]
 
 
 def resolve(
