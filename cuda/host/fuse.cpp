@@ -207,48 +207,169 @@ bool is_read(const Binding& of, std::span<const DispatchCmd> by) {
     return false;
 }
 
-// The same as `route`, which norm_route made, and the products with gates and ups of the experts that are chosen.
+// The last matrix of a row's experts, and that of a shared expert as one more choice.
+std::optional<Command> shared_down(std::span<const DispatchCmd> c, std::span<const Command> commands) {
+    if (c.size() < 2 || c[0].op != Op::kExpertsDown) return {};
+    const bool is_plain = c[1].op == Op::kMatmul;  // without a router
+    if (!is_plain && c[1].op != Op::kExpertsDown) return {};
+    Consumed down(c[0]), shared(c[1]);
+    using D = ExpertsDownParams;
+    using M = MatmulParams;
+    down.patched(&D::rows, PatchSource::kRows);
+    RowDownParams p{.experts = {.rows = 1,
+                                .experts = down.take(&D::experts),
+                                .chosen = down.take(&D::chosen),
+                                .n = down.take(&D::n),
+                                .k = down.take(&D::k),
+                                .accumulate = down.take(&D::accumulate),
+                                .has_bias = down.take(&D::has_bias)},
+                    .shared = 0};
+    std::array<Binding, 8> buffers;
+    for (std::size_t i = 0; i < 6; ++i) buffers[i] = i == 1 ? down.weight(i) : down.buffer(i);
+    shared.weight(1);
+    shared.demand_buffer(2, buffers[2]);
+    buffers[kSharedInputs] = shared.buffer(0);
+    if (is_plain) {
+        shared.patched(&M::rows, PatchSource::kRows);
+        shared.demand(&M::n, p.experts.n);
+        shared.demand(&M::y_stride, p.experts.n);
+        shared.demand(&M::accumulate, 1u);
+        shared.demand(&M::format, u32{kActF32});
+        p.shared = shared.take(&M::k);
+    } else {
+        shared.patched(&D::rows, PatchSource::kRows);
+        shared.demand(&D::experts, 1u);
+        shared.demand(&D::chosen, 1u);
+        shared.demand(&D::n, p.experts.n);
+        shared.demand(&D::accumulate, 1u);
+        p.shared = shared.take(&D::k);
+        shared.buffer(4);  // one number, which is that of the only expert
+        buffers[kSharedFactor] = shared.buffer(5);
+    }
+    const u32 reader = commands[0].weights[0].reader;
+    const bool in_rows = takes_expert_rows(reader, p.experts.k, p.experts.chosen, p.shared);
+    if (!down.whole() || !shared.whole() || !in_rows || p.experts.chosen >= kMostChosen) return {};
+    if (commands[1].weights[0].reader != reader || !in_tiles(reader, p.shared)) return {};
+    Command out = commands[0];
+    out.barrier |= commands[1].barrier;
+    out.n_patches = 0;
+    std::memcpy(out.params, &p, sizeof p);
+    out.weights[1] = commands[1].weights[0];
+    set_buffers(out, buffers);
+    return out;
+}
+
+// Takes gates and ups of a row's experts, or of one that stands beside them, of whose input this is the norm.
+ExpertsGateUpParams take_plain_gate_up(Consumed& of, const Binding& input) {
+    using G = GateUpParams;
+    of.patched(&G::rows, PatchSource::kRows);
+    of.demand(&G::formats, u32{kActF16});
+    of.demand_buffer(0, input);
+    of.weight(1);
+    of.weight(2);
+    return {.rows = 1,
+            .experts = 1,
+            .chosen = 1,
+            .n = of.take(&G::n),
+            .k = of.take(&G::k),
+            .activation = of.take(&G::activation),
+            .formats = kActF16,
+            .has_bias = 0,
+            .limit = 0,
+            .sharpness = 1,
+            .up_offset = 0,
+            .gated = 1};
+}
+ExpertsGateUpParams take_gate_up(Consumed& of, const Binding& input) {
+    using G = ExpertsGateUpParams;
+    of.patched(&G::rows, PatchSource::kRows);
+    of.demand(&G::formats, u32{kActF16});
+    of.demand(&G::gated, 1u);
+    of.demand_buffer(0, input);
+    of.weight(1);
+    of.weight(2);
+    return {.rows = 1,
+            .experts = of.take(&G::experts),
+            .chosen = of.take(&G::chosen),
+            .n = of.take(&G::n),
+            .k = of.take(&G::k),
+            .activation = of.take(&G::activation),
+            .formats = kActF16,
+            .has_bias = of.take(&G::has_bias),
+            .limit = of.take(&G::limit),
+            .sharpness = of.take(&G::sharpness),
+            .up_offset = of.take(&G::up_offset),
+            .gated = 1};
+}
+
+// A shared expert that stands beside a row's, from whose gates and ups on `c` are: how many rows its gate has, and
+// where its results are.
+struct SharedExpert {
+    u32 rows;
+    Binding results;
+};
+// Nothing where it is not like them, or not part of their last matrix' command, or somebody else reads the norm.
+std::optional<SharedExpert> shared_gate_up(std::span<const DispatchCmd> c, std::span<const Command> commands,
+                                           ExpertsGateUpParams experts, bool has_router) {
+    if (c.size() < 4 || c[1].op != (has_router ? Op::kExpertsGateUp : Op::kGateUp)) return {};
+    if (c[3].op != (has_router ? Op::kExpertsDown : Op::kMatmul)) return {};
+    const Binding& normed = c[0].buffers[0];
+    Consumed shared(c[1]);
+    const ExpertsGateUpParams own = has_router ? take_gate_up(shared, normed) : take_plain_gate_up(shared, normed);
+    if (has_router) shared.buffer(5);  // one number, which is that of the only expert
+    const SharedExpert out{own.n, shared.buffer(has_router ? 7 : 4)};
+    experts.experts = experts.chosen = 1;
+    experts.n = own.n;
+    const bool alike = std::memcmp(&own, &experts, sizeof own) == 0 && !own.has_bias &&
+                       commands[0].weights[0].reader == commands[1].weights[0].reader;
+    if (!shared.whole() || !alike || is_read(normed, c.subspan(2))) return {};
+    return shared_down(c.subspan(2), commands.subspan(2)) ? std::optional(out) : std::nullopt;
+}
+
+// The same as `route`, which norm_route made, and the products with gates and ups of the experts that are chosen, and
+// of a shared expert.
 std::optional<Command> norm_experts(const Command& route, std::span<const DispatchCmd> c,
                                     std::span<const Command> commands, u32 blocks) {
-    if (c.size() < 4 || c[3].op != Op::kExpertsGateUp || covered_by(route).behind != 1) return {};
+    const bool has_router = covered_by(route).behind == 3;  // of a shared expert
+    const std::size_t at = has_router ? 5 : 3;              // of the table's commands
+    if (c.size() <= at || c[at].op != Op::kExpertsGateUp) return {};
     const auto& from = reinterpret_cast<const NormRouteParams&>(route.params);
-    const u32 reader = commands[3].weights[0].reader;
-    Consumed gate_up(c[3]);
-    using G = ExpertsGateUpParams;
-    gate_up.patched(&G::rows, PatchSource::kRows);
-    gate_up.demand(&G::experts, from.route.experts);
-    gate_up.demand(&G::chosen, from.route.chosen);
-    gate_up.demand(&G::k, from.dim);
-    gate_up.demand(&G::formats, u32{kActF16});
-    gate_up.demand(&G::gated, 1u);
-    NormExpertsParams p{.gate_up = {.rows = 1,
-                                    .experts = from.route.experts,
-                                    .chosen = from.route.chosen,
-                                    .n = gate_up.take(&G::n),
-                                    .k = from.dim,
-                                    .activation = gate_up.take(&G::activation),
-                                    .formats = kActF16,
-                                    .has_bias = gate_up.take(&G::has_bias),
-                                    .limit = gate_up.take(&G::limit),
-                                    .sharpness = gate_up.take(&G::sharpness),
-                                    .up_offset = gate_up.take(&G::up_offset),
-                                    .gated = 1},
+    const u32 reader = commands[at].weights[0].reader;
+    const Binding& normed = c[0].buffers[3];
+    Consumed gate_up(c[at]);
+    NormExpertsParams p{.gate_up = take_gate_up(gate_up, normed),
                         .eps = from.eps,
-                        .stores_norm = is_read(c[0].buffers[3], c.subspan(4)),
+                        .stores_norm = 0,
                         .has_bias = from.has_bias,
-                        .route = from.route};
-    gate_up.demand_buffer(0, c[0].buffers[3]);
-    gate_up.weight(1);
-    gate_up.weight(2);
+                        .route = from.route,
+                        .shared = 0,
+                        .shared_router = has_router};
     gate_up.demand_buffer(5, c[2].buffers[3]);
-    const std::array<Binding, 12> buffers = {c[0].buffers[0],   c[0].buffers[1], c[2].buffers[1], gate_up.buffer(3),
-                                             gate_up.buffer(4), c[2].buffers[3], c[1].buffers[1], gate_up.buffer(7),
-                                             c[2].buffers[4],   c[2].buffers[2], c[1].buffers[3], c[0].buffers[3]};
-    if (!gate_up.whole() || p.gate_up.experts > kStagedRouterRows * blocks) return {};
-    if (!takes_norm_experts(reader, from.dim, from.route.experts, from.route.groups)) return {};
+    std::array<Binding, 12> buffers = {c[0].buffers[0],   c[0].buffers[1], c[2].buffers[1], gate_up.buffer(3),
+                                       gate_up.buffer(4), c[2].buffers[3], c[1].buffers[1], gate_up.buffer(7),
+                                       c[2].buffers[4],   c[2].buffers[2], c[1].buffers[3], normed};
+    if (const auto shared = shared_gate_up(c.subspan(at), commands.subspan(at), p.gate_up, has_router)) {
+        p.shared = shared->rows;
+        buffers[kSharedGate] = c[at + 1].buffers[1];
+        buffers[kSharedUp] = c[at + 1].buffers[2];
+        buffers[kSharedResults] = shared->results;
+    }
+    if (has_router) {
+        const bool has_others = buffers[kSharedWeight] || buffers[kSharedRouter];
+        if (p.shared == 0 || has_others || is_read(c[3].buffers[2], c.subspan(5))) return {};
+        if (is_read(c[4].buffers[3], c.subspan(at + 4))) return {};
+        buffers[kSharedWeight] = c[4].buffers[4];
+        buffers[kSharedRouter] = c[3].buffers[1];
+    }
+    const std::size_t behind = at + (p.shared ? 2 : 1);
+    p.stores_norm = is_read(normed, c.subspan(behind));
+    const auto& g = p.gate_up;
+    const bool same = g.experts == from.route.experts && g.chosen == from.route.chosen && g.k == from.dim;
+    if (!gate_up.whole() || !same || g.experts + p.shared_router > kStagedRouterRows * blocks) return {};
+    if (!takes_norm_experts(reader, from.dim, g.experts, from.route.groups)) return {};
     // Norms in F32 and logits are nowhere but in the blocks.
-    if (is_read(c[0].buffers[2], c.subspan(3)) || is_read(c[1].buffers[2], c.subspan(3))) return {};
-    Command out = commands[3];
+    if (is_read(c[0].buffers[2], c.subspan(has_router ? 4 : 3)) || is_read(c[1].buffers[2], c.subspan(3))) return {};
+    Command out = commands[at];
     out.op = kOpNormExperts;
     out.barrier = commands[0].barrier;
     out.n_patches = 0;
@@ -299,17 +420,32 @@ bool same_shape(const Command& a, const Command& b) {
            p.n_heads == q.n_heads && p.n_kv_heads == q.n_kv_heads && p.head_dim == q.head_dim;
 }
 
-std::vector<Command> fused(const DispatchTable& table, std::span<const Command> commands, u32 blocks) {
+namespace {
+
+// One command that does the work of several from the i-th on; nothing where that one stands alone.
+std::optional<Command> joined(const DispatchTable& table, std::size_t i, std::span<const Command> commands,
+                              u32 blocks) {
+    const auto from = std::span(table.commands).subspan(i);
+    commands = commands.subspan(i);
     const bool of_sequences = table.max_rows == 1 || table.phase == "batch";  // those of prompts are of one
+    if (of_sequences) {
+        if (auto one = decode_attention(from, commands, table.max_rows, blocks)) return one;
+    }
+    if (table.max_rows != 1) return {};
+    if (auto route = norm_route(from, commands)) {
+        const auto experts = norm_experts(*route, from, commands, blocks);
+        return experts ? experts : route;
+    }
+    if (auto down = shared_down(from, commands)) return down;
+    return reduced_matmul(from, commands[0]);
+}
+
+}  // namespace
+
+std::vector<Command> fused(const DispatchTable& table, std::span<const Command> commands, u32 blocks) {
     std::vector<Command> out;
     for (std::size_t i = 0; i < commands.size(); ++i) {
-        const auto from = std::span(table.commands).subspan(i);
-        const auto one =
-            of_sequences ? decode_attention(from, commands.subspan(i), table.max_rows, blocks) : std::nullopt;
-        const auto route = table.max_rows == 1 ? norm_route(from, commands.subspan(i)) : std::nullopt;
-        const auto experts = route ? norm_experts(*route, from, commands.subspan(i), blocks) : std::nullopt;
-        const auto sum = table.max_rows == 1 ? reduced_matmul(from, commands[i]) : std::nullopt;
-        out.push_back(one ? *one : experts ? *experts : route ? *route : sum ? *sum : commands[i]);
+        out.push_back(joined(table, i, commands, blocks).value_or(commands[i]));
         // Barriers among a router's commands were those of what comes behind them, too.
         const u32 before_op = out.size() > 1 ? out[out.size() - 2].op : kNumOps;
         if (before_op == kOpNormRoute || before_op == kOpNormExperts) out.back().barrier = 1;

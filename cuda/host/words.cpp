@@ -13,8 +13,8 @@ namespace {
 bool has_words(const Command& c) {
     if (c.op == kOpDecodeAttention || c.op == kOpNormExperts) return true;
     if (c.op == kOpExpertsDown) {
-        const auto& p = reinterpret_cast<const ExpertsDownParams&>(c.params);
-        return takes_expert_rows(c.weights[0].reader, p.k, p.chosen);
+        const auto& p = reinterpret_cast<const RowDownParams&>(c.params);
+        return takes_expert_rows(c.weights[0].reader, p.experts.k, p.experts.chosen, p.shared);
     }
     return c.streams != 0 && (c.op == kOpMatmul || c.op == kOpGateUp || c.op == kOpNormQkv || c.op == kOpNormGateUp);
 }

@@ -182,9 +182,11 @@ AKUNU_DEVICE float put_codes(const TileMemory& m, u32 i, bool there, u32 lane, u
     return bits_to_float(top) * (1.0f / kMostCode);
 }
 
-// Inputs of a row, and with the zeros behind them.
+// Inputs of a row, and with the zeros behind them. Of several rows, the one behind the first `rows` is elsewhere, and
+// has so many.
 struct RowLength {
-    u32 inputs, padded;
+    u32 inputs, padded, rows = 0, last_inputs = 0;
+    const u16* last = nullptr;
 };
 
 // Waits for the row, if it has not been waited for, and splits it into parts, as kind T reads them. Where kRows, `k` is
@@ -268,9 +270,17 @@ AKUNU_DEVICE void stage_inputs(Block b, const RowLength& row, u32 k, const TileM
         const auto load = [&](Inputs(&to)[kAtOnce], u32 base) {
             AKUNU_UNROLL
             for (u32 j = 0; j < kAtOnce; ++j) {
-                const u32 at = base + j * kApart, which = (at / kStepInputs * share) >> 20;
-                const u32 in_row = at - which * row.padded;
-                to[j].load(from, which * row.inputs + in_row, (!kRows || at < k) && in_row < row.inputs);
+                const u32 at = base + j * kApart;
+                if constexpr (kRows) {
+                    const u32 which = smaller((at / kStepInputs * share) >> 20, row.rows);
+                    const u32 in_row = at - which * row.padded;
+                    const bool last = which == row.rows;
+                    const u16* const halves = last ? row.last : from.halves + which * row.inputs;
+                    to[j].load({from.x, from.norm, halves}, in_row,
+                               at < k && in_row < (last ? row.last_inputs : row.inputs));
+                } else {
+                    to[j].load(from, at, at < row.inputs);
+                }
             }
         };
         load_weights(inputs, thread * kEach);

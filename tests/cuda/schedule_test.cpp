@@ -280,7 +280,7 @@ int main() {
         for (const Program* p : replay.programs) {
             const Schedules s = compile_schedules(p->table, geometry());
             mutate(p->table, s.plain, s.streams, n);
-            mutate(p->table, s.fused, s.streams, n);
+            mutate(p->table, s.fused, s.fused_streams, n);
             const auto sums = std::ranges::count(p->table.commands, Op::kAllReduce, &DispatchCmd::op);
             const auto joined = std::ranges::count(s.fused, 1u, &Command::reduces);
             if (p->table.phase == "decode") {
@@ -297,7 +297,7 @@ int main() {
             for (const Program* p : replay.programs) {
                 const Schedules s = compile_schedules(p->table, geometry());
                 mutate(p->table, s.plain, s.streams, n);
-                mutate(p->table, s.fused, s.streams, n);
+                mutate(p->table, s.fused, s.fused_streams, n);
             }
         }
         check_tables(Inspector(*engine).replay_of({Phase::kDecode, 1, 0}).programs.front()->table);
@@ -330,7 +330,7 @@ int main() {
     for (const Program* p : replay.programs) {
         const Schedules s = compile_schedules(p->table, geometry());
         const auto begin = std::chrono::steady_clock::now();
-        check_schedule(p->table, s.fused, s.streams, geometry().sizes().slot_bytes);
+        check_schedule(p->table, s.fused, s.fused_streams, geometry().sizes().slot_bytes);
         const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - begin;
         std::printf("%s: %zu commands checked in %.3f ms\n", p->table.phase.c_str(), s.fused.size(), took.count());
         // Five commands a layer; the first waits for the embedding.
