@@ -199,18 +199,17 @@ class AttentionBlock final : public Block {
                const Binding& y, const Vector& bias) const {
         const Projections p = projections(e);
         const auto skip = [&](const Binding& b) { return static_cast<u32>((b.offset - y.offset) / sizeof(float)); };
-        auto c = e.emit(Op::kNormQkv, name, place_.layer);
-        c.buffer(e.hidden()).buffer(norm_.weight).weight(first);
-        for (const Weight* w : {key, value}) w ? c.weight(*w) : c.buffer({});
-        c.buffer(y).buffer(bias);
-        c.shape(shape_of(first.rows + (key ? key->rows : 0) + (value ? value->rows : 0), place_.config.dim));
-        c.params(NormQkvParams{.n_q = static_cast<u32>(first.rows),
-                               .n_kv = key ? static_cast<u32>(key->rows) : 0,
-                               .k = place_.config.dim,
-                               .k_offset = key ? skip(p.k) : 0,
-                               .v_offset = value ? skip(p.v) : 0,
-                               .has_bias = bool(bias),
-                               .eps = place_.config.norm_eps});
+        e.norm_matmuls(name, place_.layer,
+                       {.x = e.hidden(),
+                        .norm = norm_.weight,
+                        .eps = place_.config.norm_eps,
+                        .first = &first,
+                        .key = key,
+                        .value = value,
+                        .key_offset = key ? skip(p.k) : 0,
+                        .value_offset = value ? skip(p.v) : 0,
+                        .bias = bias},
+                       y);
     }
 
     // The keys and values that it reads.

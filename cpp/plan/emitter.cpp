@@ -166,6 +166,21 @@ void Emitter::rms_norm(std::string name, int layer, const Act& x, const Vector& 
             .rows = 0, .dim = x.dim, .eps = o.eps, .formats = o.formats, .gather = o.gathered, .sum_scale = 1});
 }
 
+void Emitter::norm_matmuls(std::string name, int layer, const NormedMatmuls& of, const Binding& y) {
+    auto c = emit(Op::kNormQkv, std::move(name), layer);
+    c.buffer(of.x).buffer(of.norm).weight(*of.first);
+    for (const Weight* w : {of.key, of.value}) w ? c.weight(*w) : c.buffer({});
+    const std::uint64_t rows = of.first->rows + (of.key ? of.key->rows : 0) + (of.value ? of.value->rows : 0);
+    c.buffer(y).buffer(of.bias).shape(shape_of(rows, of.first->cols));
+    c.params(NormQkvParams{.n_q = static_cast<u32>(of.first->rows),
+                           .n_kv = of.key ? static_cast<u32>(of.key->rows) : 0,
+                           .k = static_cast<u32>(of.first->cols),
+                           .k_offset = of.key_offset,
+                           .v_offset = of.value_offset,
+                           .has_bias = bool(of.bias),
+                           .eps = of.eps});
+}
+
 Act Emitter::block_input(std::string name, int layer, const Norm& norm, std::uint32_t formats) {
     const Binding& hidden = this->hidden();
     const Act& input = activations.act("input");
