@@ -17,7 +17,7 @@ constexpr std::set<u32> Needs::* kSets[] = {
 
 bool uses_kv_type(u32 op) {
     return op == kOpPrepareHeads || op == kOpAttention || op == kOpAttentionSplit || op == kOpAttentionWeights ||
-           op == kOpLatentKv || op == kOpDecodeAttention;
+           op == kOpLatentKv || op == kOpLatentQueries || op == kOpDecodeAttention;
 }
 
 template <typename Names>
@@ -57,7 +57,8 @@ Needs needs_of(std::span<const Command> commands) {
         }
         if (!uses_kv_type(c.op)) continue;
         n.kv_types.insert(c.kv);
-        if (c.op == kOpPrepareHeads || c.op == kOpLatentKv || c.op == kOpAttentionWeights) continue;
+        const bool keeps = c.op == kOpPrepareHeads || c.op == kOpLatentKv || c.op == kOpLatentQueries;
+        if (keeps || c.op == kOpAttentionWeights) continue;
         if (c.op == kOpDecodeAttention) {
             const auto& p = reinterpret_cast<const DecodeAttentionParams&>(c.params);
             n.decode_kinds.insert(decode_kind(c.kv, p.head_dim));
@@ -75,6 +76,7 @@ Needs needs_of(std::span<const Command> commands) {
     together({kOpArgmax, kOpSamplePrepare, kOpSampleSelect, kOpLogprobs, kOpAccept});
     together({kOpPrepareHeads, kOpCopyRecords});
     together({kOpLatentKv, kOpCopyRecords});
+    if (n.ops.contains(kOpLatentQueries)) n.ops.insert({kOpLatentKv, kOpCopyRecords});
     together({kOpUnfold, kOpAttentionWeights, kOpSpeechRules});
     return n;
 }

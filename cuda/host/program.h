@@ -34,7 +34,8 @@ inline u32 shared_expert_of(const Command& c) {
     return c.op == kOpExpertsDown ? reinterpret_cast<const RowDownParams&>(c.params).shared : 0;
 }
 inline Covered covered_by(const Command& c) {
-    if (c.op == kOpDecodeAttention) return {1, 1};
+    if (c.op == kOpDecodeAttention || c.op == kOpLatentValues) return {1, 1};
+    if (c.op == kOpLatentQueries) return {1, 0};
     if (c.op == kOpNormRoute) return {1, reinterpret_cast<const NormRouteParams&>(c.params).shared ? 3u : 1u};
     if (c.op == kOpNormExperts) {
         return {reinterpret_cast<const NormExpertsParams&>(c.params).shared_router ? 5u : 3u,

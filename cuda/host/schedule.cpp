@@ -39,8 +39,12 @@ constexpr BufferAt kSharedDownBuffers[] = {{0, 0}, {0, 1}, {0, 2}, {0, 3}, {0, 4
 constexpr BufferAt kDecodeAttentionBuffers[] = {{-1, 0}, {-1, 1}, {-1, 2}, {-1, 3}, {-1, 4}, {-1, 5},
                                                 {-1, 6}, {-1, 7}, {0, 2},  {1, 1},  {1, 2},  {0, 5}};
 constexpr BufferAt kSplitSinks = {1, 4};
+constexpr BufferAt kLatentQueriesBuffers[] = {{-1, 0}, {-1, 1}, {-1, 2}, {-1, 3}, {-1, 4}, {-1, 5}, {-1, 6}, {0, 2}};
+constexpr BufferAt kLatentValuesBuffers[] = {{-1, 0}, {-1, 3}, {1, 2}};
 std::span<const BufferAt> joined_buffers(const Command& c) {
     if (c.op == kOpDecodeAttention) return kDecodeAttentionBuffers;
+    if (c.op == kOpLatentQueries) return kLatentQueriesBuffers;
+    if (c.op == kOpLatentValues) return kLatentValuesBuffers;
     const bool shared = shared_expert_of(c) != 0;
     if (c.op == kOpExpertsDown && shared) {
         const std::span<const BufferAt> down = kSharedDownBuffers;
@@ -149,19 +153,23 @@ class Check {
             return neighbour(label) == Op::kNorm && neighbour(label + 1) == Op::kMatmul &&
                    neighbour(label + 2) == Op::kRoute && table_.max_rows == 1;
         };
-        expect(attention ? from.op == Op::kAttentionSplit || from.op == Op::kAttention
-               : experts ? from.op == Op::kExpertsGateUp && is_router(c.label - covered_by(c).before) &&
-                               (covered_by(c).before == 3
-                                    ? !shared || neighbour(c.label + 1) == Op::kGateUp
-                                    : neighbour(c.label - 2) == Op::kMatmul && neighbour(c.label - 1) == Op::kRoute &&
-                                          neighbour(c.label + 1) == from.op)
-               : route   ? is_router(c.label - 1) &&
-                               (covered_by(c).behind == 1 ||
-                                (neighbour(c.label + 2) == Op::kMatmul && neighbour(c.label + 3) == Op::kRoute))
-               : shared  ? from.op == Op::kExpertsDown && table_.max_rows == 1 &&
-                               neighbour(c.label + 1) == (c.buffers[kSharedFactor] ? from.op : Op::kMatmul)
-                         : code && c.op == *code,
-               c, "another op");
+        expect(
+            attention ? from.op == Op::kAttentionSplit || from.op == Op::kAttention
+            : experts ? from.op == Op::kExpertsGateUp && is_router(c.label - covered_by(c).before) &&
+                            (covered_by(c).before == 3
+                                 ? !shared || neighbour(c.label + 1) == Op::kGateUp
+                                 : neighbour(c.label - 2) == Op::kMatmul && neighbour(c.label - 1) == Op::kRoute &&
+                                       neighbour(c.label + 1) == from.op)
+            : route ? is_router(c.label - 1) && (covered_by(c).behind == 1 || (neighbour(c.label + 2) == Op::kMatmul &&
+                                                                               neighbour(c.label + 3) == Op::kRoute))
+            : c.op == kOpLatentQueries
+                ? from.op == Op::kHeadMatmul && neighbour(c.label - 1) == Op::kLatentKv && table_.max_rows == 1
+            : c.op == kOpLatentValues ? from.op == Op::kHeadMatmul && neighbour(c.label - 1) == Op::kAttentionMerge &&
+                                            neighbour(c.label + 1) == Op::kQuantize && table_.max_rows == 1
+            : shared                  ? from.op == Op::kExpertsDown && table_.max_rows == 1 &&
+                                            neighbour(c.label + 1) == (c.buffers[kSharedFactor] ? from.op : Op::kMatmul)
+                                      : code && c.op == *code,
+            c, "another op");
         expect(c.kv < kKvPairs && c.streams <= 2, c, "a type that is none");
         expect(c.n_patches <= std::size(c.patch_field), c, "too many patches");
         const DispatchCmd* const sum = c.reduces ? &table_.commands[c.label + 1] : nullptr;

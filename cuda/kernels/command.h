@@ -103,6 +103,8 @@ enum OpCode : u32 {
     kOpDecodeAttention,
     kOpNormRoute,
     kOpNormExperts,
+    kOpLatentQueries,
+    kOpLatentValues,
     kOpAllReduce,
     kNumOps,
 };
@@ -236,6 +238,20 @@ struct RowDownParams {
     u32 shared;  // inputs of the shared expert's last matrix; 0: there is none
 };
 constexpr u32 kSharedInputs = 6, kSharedFactor = 7;
+// kLatentKv and the kHeadMatmul of queries behind it as one command, of one row, which leaves queries as they were.
+// Buffers: those of kLatentKv, then what the queries become.
+struct LatentQueriesParams {
+    LatentKvParams kept;
+    HeadMatmulParams product;
+};
+static_assert(sizeof(LatentQueriesParams) <= kApartWord * 4, "a command has room for it");
+// kAttentionMerge of latent attention, the kHeadMatmul of values and kQuantize to F16 as one command, of one row.
+// Buffers: partials, rows, out_f16.
+struct LatentValuesParams {
+    AttentionParams attention;
+    HeadMatmulParams product;
+};
+static_assert(sizeof(LatentValuesParams) <= kApartWord * 4, "a command has room for it");
 // Inputs that a thread of the router loads at once, four by four.
 constexpr u32 kRouterInputs = 16 * kThreads;
 

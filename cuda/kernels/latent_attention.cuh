@@ -8,64 +8,72 @@
 
 namespace akunu::cuda {
 
-// Writes a row's latent, normed, and its rotated key to the cache, and rotates the queries: a warp for each head, and
-// one for what is kept.
+// By a warp: turns the elements of a query or a key that have a position, times `scale`.
+AKUNU_DEVICE void turn_latent(const LatentKvParams& p, const float* table, const float* from, float* to, float scale) {
+    const u32 half = p.rope_dim / 2;
+    const bool interleaved = p.style == kRopeInterleaved;
+    for (u32 i = lane_id(); i < half; i += 32) {
+        const u32 first = interleaved ? 2 * i : i, second = interleaved ? 2 * i + 1 : i + half;
+        const float x = from[first] * scale, y = from[second] * scale;
+        const float c = table[2 * i], s = table[2 * i + 1];
+        to[first] = x * c - y * s;
+        to[second] = x * s + y * c;
+    }
+}
+
+// By a warp: writes row r's latent, normed, and its rotated key to the cache. `kept` is memory of the block's.
+template <u32 kTypes>
+AKUNU_DEVICE_CALL void keep_latent(Block b, const LatentKvParams& p, u32 r, float* kept) {
+    const u32 key_dim = p.latent + p.rope_dim;
+    const Row row = b.buffer<Row>(5)[r];
+    // All that is read is asked for before the first of it is waited for.
+    const float *x = b.buffer<float>(0) + u64(r) * key_dim, *norm = b.buffer<float>(3);
+    float v[kMaxLatentKey / 32], factor[kMaxLatentKey / 32], sum = 0.0f;
+    AKUNU_UNROLL
+    for (u32 i = 0; i < kMaxLatentKey / 32; ++i) {
+        const u32 d = i * 32 + lane_id();
+        v[i] = d < key_dim ? x[d] : 0.0f;
+        factor[i] = d < p.latent ? norm[d] : 0.0f;
+    }
+    AKUNU_UNROLL
+    for (u32 i = 0; i < kMaxLatentKey / 32; ++i) sum += i * 32 + lane_id() < p.latent ? v[i] * v[i] : 0.0f;
+    const float scale = 1.0f / sqrtf(reduce_warp(sum, Add()) / float(p.latent) + p.eps);
+    AKUNU_UNROLL
+    for (u32 i = 0; i < kMaxLatentKey / 32; ++i) {
+        const u32 d = i * 32 + lane_id();
+        if (d < key_dim) kept[d] = d < p.latent ? v[i] * scale * factor[i] : v[i];
+    }
+    sync_warp();
+    turn_latent(p, b.buffer<float>(2) + u64(r) * p.rope_dim, kept + p.latent, kept + p.latent, 1.0f);
+    sync_warp();
+    const KvUnit<key_type(kTypes)> to{b.buffer<u8>(4), b.buffer<u32>(6) + u64(row.slot) * p.max_pages,
+                                      u64(p.page_words) * 4, key_dim};
+    to.store(row.position + p.step, kept);
+    sync_warp();
+}
+
+// What is kept of each row, and its queries rotated: a warp for each head, and one for what is kept.
 template <u32 kTypes>
 AKUNU_DEVICE_CALL void latent_kv(Block b) {
     const auto& p = b.params<LatentKvParams>();
-    const u32 key_dim = p.latent + p.rope_dim, query_dim = p.nope_dim + p.rope_dim, half = p.rope_dim / 2;
-    const bool interleaved = p.style == kRopeInterleaved;
+    const u32 query_dim = p.nope_dim + p.rope_dim;
     static_assert(kWarps * kMaxLatentKey * 4 <= kOpBytes, "there is room");
     float* const kept = reinterpret_cast<float*>(b.shared()) + warp_id() * kMaxLatentKey;
     sync_block();
     for (u32 u = b.first() * kWarps + warp_id(); u < p.rows * (p.n_heads + 1); u += b.blocks() * kWarps) {
         const u32 r = u / (p.n_heads + 1), head = u % (p.n_heads + 1);
-        const Row row = b.buffer<Row>(5)[r];
-        const u32 position = row.position + p.step;
-        const float* table = b.buffer<float>(2) + u64(r) * p.rope_dim;
-        const auto turn = [&](const float* from, float* to, float scale) {
-            for (u32 i = lane_id(); i < half; i += 32) {
-                const u32 first = interleaved ? 2 * i : i, second = interleaved ? 2 * i + 1 : i + half;
-                const float x = from[first] * scale, y = from[second] * scale;
-                const float c = table[2 * i], s = table[2 * i + 1];
-                to[first] = x * c - y * s;
-                to[second] = x * s + y * c;
-            }
-        };
-        if (head < p.n_heads) {
-            float* x = b.buffer<float>(1) + (u64(r) * p.n_heads + head) * query_dim;
-            float scale = 1.0f;
-            if (p.temperature_length) {
-                scale += p.temperature * logf(1.0f + float(position / p.temperature_length));
-                for (u32 d = lane_id(); d < p.nope_dim; d += 32) x[d] *= scale;
-            }
-            turn(x + p.nope_dim, x + p.nope_dim, scale);
+        if (head == p.n_heads) {
+            keep_latent<kTypes>(b, p, r, kept);
             continue;
         }
-        // All that is read is asked for before the first of it is waited for.
-        const float *x = b.buffer<float>(0) + u64(r) * key_dim, *norm = b.buffer<float>(3);
-        float v[kMaxLatentKey / 32], factor[kMaxLatentKey / 32], sum = 0.0f;
-        AKUNU_UNROLL
-        for (u32 i = 0; i < kMaxLatentKey / 32; ++i) {
-            const u32 d = i * 32 + lane_id();
-            v[i] = d < key_dim ? x[d] : 0.0f;
-            factor[i] = d < p.latent ? norm[d] : 0.0f;
+        float* x = b.buffer<float>(1) + (u64(r) * p.n_heads + head) * query_dim;
+        float scale = 1.0f;
+        if (p.temperature_length) {
+            const u32 position = b.buffer<Row>(5)[r].position + p.step;
+            scale += p.temperature * logf(1.0f + float(position / p.temperature_length));
+            for (u32 d = lane_id(); d < p.nope_dim; d += 32) x[d] *= scale;
         }
-        AKUNU_UNROLL
-        for (u32 i = 0; i < kMaxLatentKey / 32; ++i) sum += i * 32 + lane_id() < p.latent ? v[i] * v[i] : 0.0f;
-        const float scale = 1.0f / sqrtf(reduce_warp(sum, Add()) / float(p.latent) + p.eps);
-        AKUNU_UNROLL
-        for (u32 i = 0; i < kMaxLatentKey / 32; ++i) {
-            const u32 d = i * 32 + lane_id();
-            if (d < key_dim) kept[d] = d < p.latent ? v[i] * scale * factor[i] : v[i];
-        }
-        sync_warp();
-        turn(kept + p.latent, kept + p.latent, 1.0f);
-        sync_warp();
-        const KvUnit<key_type(kTypes)> to{b.buffer<u8>(4), b.buffer<u32>(6) + u64(row.slot) * p.max_pages,
-                                          u64(p.page_words) * 4, key_dim};
-        to.store(position, kept);
-        sync_warp();
+        turn_latent(p, b.buffer<float>(2) + u64(r) * p.rope_dim, x + p.nope_dim, x + p.nope_dim, scale);
     }
 }
 
@@ -224,25 +232,20 @@ struct HeadRows {
         if (group < groups) add_group<F, kAtOnce>(xs + group * kGroupStride, held, sum);
     }
 };
-template <typename F>
-AKUNU_DEVICE_CALL void head_matmul_rows(Block b) {
-    const auto& p = b.params<HeadMatmulParams>();
+// Row after row and head after head: begin(m, part) brings the m-th input to shared memory, if it is another one than
+// before, and store(m, n, v) takes the results.
+template <typename F, typename Begin, typename Store>
+AKUNU_DEVICE void multiply_heads(Block b, const HeadMatmulParams& p, Begin&& begin, Store&& store) {
     HeadRows<F> rows(p);
     const float* xs = reinterpret_cast<const float*>(b.shared());
-    const u32 y_stride = p.n + p.copied, units = rows.parts * p.rows * p.heads;
-    u32 staged = ~0u;
-    for (u32 u = b.first(); u < units || staged == ~0u; u += b.blocks()) {
-        const u32 m = u / rows.parts, part = u % rows.parts, lane = lane_id() % rows.lanes;
-        if (u < units) rows.fetch(b, m % p.heads, part, lane);
-        if (staged == ~0u) b.wait();
-        if (u >= units) return;
-        const float* x = b.buffer<float>(0) + u64(m) * p.x_stride;
-        if (m != staged) stage_input(b, p.k, [&](u32 i) { return x[i]; });
-        staged = m;
-        float* y = b.buffer<float>(2) + u64(m) * y_stride;
-        if (part == 0) {
-            for (u32 i = thread_id(); i < p.copied; i += kThreads) y[p.n + i] = x[p.k + i];
-        }
+    const u32 units = rows.parts * p.rows * p.heads, lane = lane_id() % rows.lanes;
+    u32 u = b.first();
+    if (u < units) rows.fetch(b, u / rows.parts % p.heads, u % rows.parts, lane);
+    b.wait();
+    for (; u < units; u += b.blocks()) {
+        const u32 m = u / rows.parts, part = u % rows.parts;
+        if (u != b.first()) rows.fetch(b, m % p.heads, part, lane);
+        begin(m, part);
         float sum[HeadRows<F>::kAtOnce] = {};
         AKUNU_NO_UNROLL
         for (u32 group = lane;; group += rows.lanes) {
@@ -253,9 +256,76 @@ AKUNU_DEVICE_CALL void head_matmul_rows(Block b) {
         AKUNU_UNROLL
         for (u32 i = 0; i < HeadRows<F>::kAtOnce; ++i) {
             for (u32 mask = rows.lanes / 2; mask > 0; mask /= 2) sum[i] += shuffle_xor(sum[i], mask);
-            if (lane == 0 && rows.row(part, i) < p.n) y[rows.row(part, i)] = sum[i];
+            if (lane == 0 && rows.row(part, i) < p.n) store(m, rows.row(part, i), sum[i]);
         }
     }
+}
+template <typename F>
+AKUNU_DEVICE_CALL void head_matmul_rows(Block b) {
+    const auto& p = b.params<HeadMatmulParams>();
+    const u32 y_stride = p.n + p.copied;
+    float* const y = b.buffer<float>(2);
+    u32 staged = ~0u;
+    multiply_heads<F>(
+        b, p,
+        [&](u32 m, u32 part) {
+            const float* x = b.buffer<float>(0) + u64(m) * p.x_stride;
+            if (m != staged) stage_input(b, p.k, [&](u32 i) { return x[i]; });
+            staged = m;
+            if (part != 0) return;
+            for (u32 i = thread_id(); i < p.copied; i += kThreads) y[u64(m) * y_stride + p.n + i] = x[p.k + i];
+        },
+        [&](u32 m, u32 n, float v) { y[u64(m) * y_stride + n] = v; });
+}
+
+// Of one row what is kept, and its queries times their heads' weights of keys, with their rotated ends behind.
+template <typename F>
+AKUNU_DEVICE_CALL void latent_queries(Block b) {
+    const auto& both = b.params<LatentQueriesParams>();
+    const auto& p = both.product;
+    const u32 y_stride = p.n + p.copied;
+    float* const y = b.buffer<float>(7);
+    multiply_heads<F>(
+        b, p,
+        [&](u32 m, u32 part) {
+            const float* x = b.buffer<float>(1) + u64(m) * p.x_stride;
+            stage_input(b, p.k, [&](u32 i) { return x[i]; });
+            if (part != 0 || warp_id() != 0) return;
+            turn_latent(both.kept, b.buffer<float>(2), x + p.k, y + u64(m) * y_stride + p.n, 1.0f);
+        },
+        [&](u32 m, u32 n, float v) { y[u64(m) * y_stride + n] = v; });
+    // By the block that would have the next unit.
+    const HeadRows<F> rows(p);
+    if (b.first() != rows.parts * p.heads % b.blocks()) return;
+    sync_block();
+    if (warp_id() != 0) return;
+#define X(type) \
+    if (b.command().kv == (type)) keep_latent<type>(b, both.kept, 0, reinterpret_cast<float*>(b.shared()));
+    AKUNU_KV_TYPES
+#undef X
+}
+
+// Of one row what its splits of keys have found, joined, times the heads' weights of values, in F16.
+template <typename F>
+AKUNU_DEVICE_CALL void latent_values(Block b) {
+    const auto& both = b.params<LatentValuesParams>();
+    const auto& p = both.product;
+    u16* const y = b.buffer<u16>(2);
+    const float *const partials = b.buffer<float>(0), *const stats = partials + u64(p.heads) * kMaxSplits * p.k;
+    multiply_heads<F>(
+        b, p,
+        [&](u32 m, u32) {
+            const u32 splits = splits_of(b.buffer<Row>(1)[0].position + both.attention.step + 1, kLatentKeys);
+            const SplitWeights weights(stats, m, splits, nullptr);
+            stage_input(b, p.k, [&](u32 i) {
+                float v = 0.0f;
+                for (u32 s = 0; s < splits; ++s) {
+                    v += weights.of(s) * partials[(u64(m) * kMaxSplits + s) * p.k + i];
+                }
+                return v / weights.sum;
+            });
+        },
+        [&](u32 m, u32 n, float v) { y[u64(m) * p.n + n] = to_half(v); });
 }
 
 // Of many rows, a head's by tiles, as if it were an expert that all of them have.
