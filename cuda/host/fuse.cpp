@@ -329,7 +329,7 @@ std::optional<SharedExpert> shared_gate_up(std::span<const DispatchCmd> c, std::
 // The same as `route`, which norm_route made, and the products with gates and ups of the experts that are chosen, and
 // of a shared expert.
 std::optional<Command> norm_experts(const Command& route, std::span<const DispatchCmd> c,
-                                    std::span<const Command> commands, u32 blocks) {
+                                    std::span<const Command> commands) {
     const bool has_router = covered_by(route).behind == 3;  // of a shared expert
     const std::size_t at = has_router ? 5 : 3;              // of the table's commands
     if (c.size() <= at || c[at].op != Op::kExpertsGateUp) return {};
@@ -365,7 +365,7 @@ std::optional<Command> norm_experts(const Command& route, std::span<const Dispat
     p.stores_norm = is_read(normed, c.subspan(behind));
     const auto& g = p.gate_up;
     const bool same = g.experts == from.route.experts && g.chosen == from.route.chosen && g.k == from.dim;
-    if (!gate_up.whole() || !same || g.experts + p.shared_router > kStagedRouterRows * blocks) return {};
+    if (!gate_up.whole() || !same) return {};
     if (!takes_norm_experts(reader, from.dim, g.experts, from.route.groups)) return {};
     // Norms in F32 and logits are nowhere but in the blocks.
     if (is_read(c[0].buffers[2], c.subspan(has_router ? 4 : 3)) || is_read(c[1].buffers[2], c.subspan(3))) return {};
@@ -532,7 +532,7 @@ std::optional<Command> joined(const DispatchTable& table, std::size_t i, std::sp
     }
     if (table.max_rows != 1) return {};
     if (auto route = norm_route(from, commands)) {
-        const auto experts = norm_experts(*route, from, commands, blocks);
+        const auto experts = norm_experts(*route, from, commands);
         return experts ? experts : route;
     }
     if (auto down = shared_down(from, commands)) return down;

@@ -138,6 +138,27 @@ AKUNU_DEVICE RouteScratch scratch_of(const TileMemory& m, u32 experts, u32 group
     return {gates, gates + experts, gates + 2 * experts};
 }
 
+// Products of two rows of a router, which may be none, with the row that the block has staged, times the weights of its
+// norm: of a block with more rows than it multiplies while it stages.
+AKUNU_DEVICE_CALL float2 router_products(Block b, const float* one, const float* other, u32 dim) {
+    RouterRows rows{{one, other}, {0.0f, 0.0f}};
+    const InputSource from{b.buffer<float>(0), b.buffer<float>(1), nullptr};
+    const u64* const words = b.taken();
+    for (u32 i = thread_id_anew() * 4; i < dim; i += kThreads * 4) {
+        RowInputs<true, RouterRows> in;
+        in.load_weight(from, i, true);
+        in.load_router(rows, i, true);
+        // The thread has waited for these words.
+        if (words != nullptr) {
+            in.poll(words, i, 0);
+        } else {
+            in.load(from, i, true);
+        }
+        in.add_logits(rows);
+    }
+    return {rows.sums[0], rows.sums[1]};
+}
+
 // A row's norm, its router, the choice, and gates and ups of those that are chosen. A block has the logits of some
 // experts, which it leaves as words; each warp takes the words of all, and chooses: so none waits for a choice that
 // another has made, and nothing but words is waited for behind the norm.
@@ -156,23 +177,34 @@ AKUNU_DEVICE_CALL void norm_experts(Block b) {
         const float* const row = n < experts ? b.buffer<float>(6) + u64(n) * dim : b.buffer<float>(kSharedRouter);
         return n < results ? row : nullptr;
     };
+    const u32 apart = kStagedRouterRows * b.blocks();
     RouterRows rows{{router_row(b.first()), router_row(b.first() + b.blocks())}, {0.0f, 0.0f}};
+    // Rows that are multiplied later come to the second-level cache meanwhile.
+    if (const u32 n = b.first() + apart + thread * b.blocks(); n < results) fetch_to_cache(router_row(n), dim * 4);
     stage_inputs<T, true, true, false>(b, {dim, k}, k, m, thread, rows);
-    AKUNU_UNROLL
-    for (u32 r = 0; r < kStagedRouterRows; ++r) {
-        const float sum = reduce_warp(rows.sums[r], Add());
-        if (lane == 0) shared_at<float>(router_memory(m) + (r * kWarps + warp) * 4) = sum;
-    }
-    sync_block();
-    const float scale = staged_norm(m, 1.0f / float(dim), p.eps);
-    if (const u32 n = b.first() + thread * b.blocks(); thread < kStagedRouterRows && n < results) {
-        float sum = 0.0f;
-        for (u32 w = 0; w < kWarps; ++w) sum += shared_at<float>(router_memory(m) + (thread * kWarps + w) * 4);
-        if (n < experts) {
-            leave_word(words + n, float_to_bits(p.has_bias ? sum * scale + bias[n] : sum * scale), number);
-        } else {
-            b.buffer<float>(kSharedWeight)[0] = gate_of(kGateSigmoid, sum * scale);
+    float scale = 1.0f;
+    for (u32 begin = b.first();; begin += apart) {
+        AKUNU_UNROLL
+        for (u32 r = 0; r < kStagedRouterRows; ++r) {
+            const float sum = reduce_warp(rows.sums[r], Add());
+            if (lane == 0) shared_at<float>(router_memory(m) + (r * kWarps + warp) * 4) = sum;
         }
+        sync_block();
+        scale = staged_norm(m, 1.0f / float(dim), p.eps);
+        if (const u32 n = begin + thread * b.blocks(); thread < kStagedRouterRows && n < results) {
+            float sum = 0.0f;
+            for (u32 w = 0; w < kWarps; ++w) sum += shared_at<float>(router_memory(m) + (thread * kWarps + w) * 4);
+            if (n < experts) {
+                leave_word(words + n, float_to_bits(p.has_bias ? sum * scale + bias[n] : sum * scale), number);
+            } else {
+                b.buffer<float>(kSharedWeight)[0] = gate_of(kGateSigmoid, sum * scale);
+            }
+        }
+        if (begin + apart >= results) break;
+        const float2 sums = router_products(b, router_row(begin + apart), router_row(begin + apart + b.blocks()), dim);
+        rows.sums[0] = sums.x;
+        rows.sums[1] = sums.y;
+        sync_block();  // all sums have been read
     }
     // For a feed-forward beside the experts.
     const Output normed{nullptr, b.buffer<u16>(11), kActF16};
