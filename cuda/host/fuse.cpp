@@ -327,15 +327,16 @@ std::optional<SharedExpert> shared_gate_up(std::span<const DispatchCmd> c, std::
 }
 
 // The same as `route`, which norm_route made, and the products with gates and ups of the experts that are chosen, and
-// of a shared expert.
+// of a shared expert. Where another norm of the same row stands before these, that of `route` is the router's own.
 std::optional<Command> norm_experts(const Command& route, std::span<const DispatchCmd> c,
                                     std::span<const Command> commands) {
-    const bool has_router = covered_by(route).behind == 3;  // of a shared expert
-    const std::size_t at = has_router ? 5 : 3;              // of the table's commands
+    const bool has_router = covered_by(route).behind == 3;                              // of a shared expert
+    const bool own_norm = !has_router && c.size() > 3 && c[3].op == Op::kNorm;          // of the router
+    const std::size_t at = has_router ? 5 : own_norm ? 4 : 3, norm = own_norm ? 3 : 0;  // of the table's commands
     if (c.size() <= at || c[at].op != Op::kExpertsGateUp) return {};
     const auto& from = reinterpret_cast<const NormRouteParams&>(route.params);
     const u32 reader = commands[at].weights[0].reader;
-    const Binding& normed = c[0].buffers[3];
+    const Binding& normed = c[norm].buffers[3];
     Consumed gate_up(c[at]);
     NormExpertsParams p{.gate_up = take_gate_up(gate_up, normed),
                         .eps = from.eps,
@@ -345,10 +346,27 @@ std::optional<Command> norm_experts(const Command& route, std::span<const Dispat
                         .shared = 0,
                         .shared_router = has_router};
     gate_up.demand_buffer(5, c[2].buffers[3]);
-    std::array<Binding, 12> buffers = {c[0].buffers[0],   c[0].buffers[1], c[2].buffers[1], gate_up.buffer(3),
-                                       gate_up.buffer(4), c[2].buffers[3], c[1].buffers[1], gate_up.buffer(7),
-                                       c[2].buffers[4],   c[2].buffers[2], c[1].buffers[3], normed};
-    if (const auto shared = shared_gate_up(c.subspan(at), commands.subspan(at), p.gate_up, has_router)) {
+    std::array<Binding, 12> buffers = {c[0].buffers[0],   c[norm].buffers[1], c[2].buffers[1], gate_up.buffer(3),
+                                       gate_up.buffer(4), c[2].buffers[3],    c[1].buffers[1], gate_up.buffer(7),
+                                       c[2].buffers[4],   c[2].buffers[2],    c[1].buffers[3], normed};
+    if (own_norm) {
+        Consumed experts(c[3]);
+        using N = NormParams;
+        experts.patched(&N::rows, PatchSource::kRows);
+        experts.demand(&N::dim, from.dim);
+        experts.demand(&N::eps, from.eps);
+        experts.demand(&N::gather, 0u);
+        experts.take(&N::sum_scale);  // kNormAdd's alone
+        experts.demand(&N::formats, u32{kActF16});
+        experts.demand_buffer(0, buffers[0]);
+        experts.buffer(1);
+        experts.buffer(3);
+        const bool aligned = reinterpret_cast<u64>(buffers[1].as()) % 16 == 0;
+        // Nobody else reads what the router reads.
+        const bool alone = !is_read(c[0].buffers[2], c.subspan(2)) && !is_read(c[0].buffers[3], c.subspan(1));
+        if (!experts.whole() || !aligned || !alone || buffers[kRouterNorm] || from.route.has_choice_bias) return {};
+        buffers[kRouterNorm] = c[0].buffers[1];
+    } else if (const auto shared = shared_gate_up(c.subspan(at), commands.subspan(at), p.gate_up, has_router)) {
         p.shared = shared->rows;
         buffers[kSharedGate] = c[at + 1].buffers[1];
         buffers[kSharedUp] = c[at + 1].buffers[2];
@@ -361,14 +379,14 @@ std::optional<Command> norm_experts(const Command& route, std::span<const Dispat
         buffers[kSharedWeight] = c[4].buffers[4];
         buffers[kSharedRouter] = c[3].buffers[1];
     }
-    const std::size_t behind = at + (p.shared ? 2 : 1);
-    p.stores_norm = is_read(normed, c.subspan(behind));
+    p.stores_norm = is_read(normed, c.subspan(at + (p.shared ? 2 : 1)));
     const auto& g = p.gate_up;
     const bool same = g.experts == from.route.experts && g.chosen == from.route.chosen && g.k == from.dim;
     if (!gate_up.whole() || !same) return {};
     if (!takes_norm_experts(reader, from.dim, g.experts, from.route.groups)) return {};
     // Norms in F32 and logits are nowhere but in the blocks.
-    if (is_read(c[0].buffers[2], c.subspan(has_router ? 4 : 3)) || is_read(c[1].buffers[2], c.subspan(3))) return {};
+    const std::size_t routed = has_router ? 4 : own_norm ? 2 : 3;
+    if (is_read(c[0].buffers[2], c.subspan(routed)) || is_read(c[1].buffers[2], c.subspan(3))) return {};
     Command out = commands[at];
     out.op = kOpNormExperts;
     out.barrier = commands[0].barrier;

@@ -33,13 +33,17 @@ inline u32 shared_expert_of(const Command& c) {
     if (c.op == kOpNormExperts) return reinterpret_cast<const NormExpertsParams&>(c.params).shared;
     return c.op == kOpExpertsDown ? reinterpret_cast<const RowDownParams&>(c.params).shared : 0;
 }
+// Whether the router of kOpNormExperts has a norm of its own, which stands before it, and the experts' behind it.
+inline bool has_router_norm(const Command& c) {
+    return !reinterpret_cast<const NormExpertsParams&>(c.params).route.has_choice_bias && c.buffers[kRouterNorm];
+}
 inline Covered covered_by(const Command& c) {
     if (c.op == kOpDecodeAttention || c.op == kOpLatentValues) return {1, 1};
     if (c.op == kOpLatentQueries) return {1, 0};
     if (c.op == kOpNormRoute) return {1, reinterpret_cast<const NormRouteParams&>(c.params).shared ? 3u : 1u};
     if (c.op == kOpNormExperts) {
-        return {reinterpret_cast<const NormExpertsParams&>(c.params).shared_router ? 5u : 3u,
-                shared_expert_of(c) ? 1u : 0u};
+        const auto& p = reinterpret_cast<const NormExpertsParams&>(c.params);
+        return {p.shared_router ? 5u : has_router_norm(c) ? 4u : 3u, p.shared ? 1u : 0u};
     }
     return {0, c.reduces || shared_expert_of(c) ? 1u : 0u};
 }

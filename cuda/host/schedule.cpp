@@ -35,6 +35,9 @@ constexpr BufferAt kPlainNormExpertsBuffers[] = {{-3, 0}, {-3, 1}, {-1, 1}, {1, 
                                                  {-2, 1}, {0, 7},  {-1, 4}, {-1, 2}, {-2, 3}, {1, 4}};
 constexpr BufferAt kSharedNormExpertsBuffers[] = {{-5, 0}, {-5, 1}, {-3, 1}, {1, 1},  {1, 2},  {-3, 3},
                                                   {-4, 1}, {0, 7},  {-3, 4}, {-1, 4}, {-2, 1}, {1, 7}};
+// The same without one, where the router has a norm of its own.
+constexpr BufferAt kOwnNormExpertsBuffers[] = {{-1, 0}, {-1, 1}, {-4, 1}, {0, 3},  {0, 4},  {-2, 3},
+                                               {-3, 1}, {0, 7},  {-2, 4}, {-2, 2}, {-3, 3}, {-1, 3}};
 constexpr BufferAt kSharedDownBuffers[] = {{0, 0}, {0, 1}, {0, 2}, {0, 3}, {0, 4}, {0, 5}, {1, 0}, {1, 5}};
 constexpr BufferAt kDecodeAttentionBuffers[] = {{-1, 0}, {-1, 1}, {-1, 2}, {-1, 3}, {-1, 4}, {-1, 5},
                                                 {-1, 6}, {-1, 7}, {0, 2},  {1, 1},  {1, 2},  {0, 5}};
@@ -51,6 +54,7 @@ std::span<const BufferAt> joined_buffers(const Command& c) {
         return c.buffers[kSharedFactor] ? down : down.first(kSharedFactor);
     }
     if (c.op == kOpNormExperts && covered_by(c).before == 5) return kSharedNormExpertsBuffers;
+    if (c.op == kOpNormExperts && covered_by(c).before == 4) return kOwnNormExpertsBuffers;
     if (c.op == kOpNormExperts) return shared ? kPlainNormExpertsBuffers : kNormExpertsBuffers;
     const std::span<const BufferAt> route = kNormRouteBuffers;
     if (c.op == kOpNormRoute) return covered_by(c).behind == 3 ? route : route.first(route.size() - 2);
@@ -156,8 +160,9 @@ class Check {
         expect(
             attention ? from.op == Op::kAttentionSplit || from.op == Op::kAttention
             : experts ? from.op == Op::kExpertsGateUp && is_router(c.label - covered_by(c).before) &&
-                            (covered_by(c).before == 3
-                                 ? !shared || neighbour(c.label + 1) == Op::kGateUp
+                            (covered_by(c).before == 3 ? !shared || neighbour(c.label + 1) == Op::kGateUp
+                             : covered_by(c).before == 4
+                                 ? !shared && neighbour(c.label - 1) == Op::kNorm
                                  : neighbour(c.label - 2) == Op::kMatmul && neighbour(c.label - 1) == Op::kRoute &&
                                        neighbour(c.label + 1) == from.op)
             : route ? is_router(c.label - 1) && (covered_by(c).behind == 1 || (neighbour(c.label + 2) == Op::kMatmul &&

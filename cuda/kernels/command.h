@@ -222,6 +222,8 @@ struct NormExpertsParams {
     u32 shared;         // rows of the shared expert's gate; 0: there is none
     u32 shared_router;  // 1: one that says its weight
 };
+// The weights of a norm that the router has of its own, of the same input, in the place of a choice_bias; null: none.
+constexpr u32 kRouterNorm = 2;
 enum SharedExpertBuffers : u32 {
     kSharedGate = 3,
     kSharedUp = 4,

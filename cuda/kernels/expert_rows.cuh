@@ -140,9 +140,9 @@ AKUNU_DEVICE RouteScratch scratch_of(const TileMemory& m, u32 experts, u32 group
 
 // Products of two rows of a router, which may be none, with the row that the block has staged, times the weights of its
 // norm: of a block with more rows than it multiplies while it stages.
-AKUNU_DEVICE_CALL float2 router_products(Block b, const float* one, const float* other, u32 dim) {
-    RouterRows rows{{one, other}, {0.0f, 0.0f}};
-    const InputSource from{b.buffer<float>(0), b.buffer<float>(1), nullptr};
+AKUNU_DEVICE_CALL float2 router_products(Block b, const float* one, const float* other, const float* norm, u32 dim) {
+    RouterRows rows{{one, other}, false, {0.0f, 0.0f}};
+    const InputSource from{b.buffer<float>(0), norm, nullptr};
     const u64* const words = b.taken();
     for (u32 i = thread_id_anew() * 4; i < dim; i += kThreads * 4) {
         RowInputs<true, RouterRows> in;
@@ -177,13 +177,17 @@ AKUNU_DEVICE_CALL void norm_experts(Block b) {
         const float* const row = n < experts ? b.buffer<float>(6) + u64(n) * dim : b.buffer<float>(kSharedRouter);
         return n < results ? row : nullptr;
     };
-    const u32 apart = kStagedRouterRows * b.blocks();
-    RouterRows rows{{router_row(b.first()), router_row(b.first() + b.blocks())}, {0.0f, 0.0f}};
+    // The weights of a router's own norm take the place of a row.
+    const float* const own_norm = p.route.has_choice_bias ? nullptr : b.buffer<float>(kRouterNorm);
+    u32 staged = (own_norm != nullptr ? 1 : kStagedRouterRows) * b.blocks();
+    RouterRows rows{{router_row(b.first()), own_norm != nullptr ? own_norm : router_row(b.first() + b.blocks())},
+                    own_norm != nullptr,
+                    {0.0f, 0.0f}};
     // Rows that are multiplied later come to the second-level cache meanwhile.
-    if (const u32 n = b.first() + apart + thread * b.blocks(); n < results) fetch_to_cache(router_row(n), dim * 4);
+    if (const u32 n = b.first() + staged + thread * b.blocks(); n < results) fetch_to_cache(router_row(n), dim * 4);
     stage_inputs<T, true, true, false>(b, {dim, k}, k, m, thread, rows);
     float scale = 1.0f;
-    for (u32 begin = b.first();; begin += apart) {
+    for (u32 begin = b.first();; staged = kStagedRouterRows * b.blocks()) {
         AKUNU_UNROLL
         for (u32 r = 0; r < kStagedRouterRows; ++r) {
             const float sum = reduce_warp(rows.sums[r], Add());
@@ -191,7 +195,7 @@ AKUNU_DEVICE_CALL void norm_experts(Block b) {
         }
         sync_block();
         scale = staged_norm(m, 1.0f / float(dim), p.eps);
-        if (const u32 n = begin + thread * b.blocks(); thread < kStagedRouterRows && n < results) {
+        if (const u32 n = begin + thread * b.blocks(); thread * b.blocks() < staged && n < results) {
             float sum = 0.0f;
             for (u32 w = 0; w < kWarps; ++w) sum += shared_at<float>(router_memory(m) + (thread * kWarps + w) * 4);
             if (n < experts) {
@@ -200,8 +204,10 @@ AKUNU_DEVICE_CALL void norm_experts(Block b) {
                 b.buffer<float>(kSharedWeight)[0] = gate_of(kGateSigmoid, sum * scale);
             }
         }
-        if (begin + apart >= results) break;
-        const float2 sums = router_products(b, router_row(begin + apart), router_row(begin + apart + b.blocks()), dim);
+        begin += staged;
+        if (begin >= results) break;
+        const float2 sums = router_products(b, router_row(begin), router_row(begin + b.blocks()),
+                                            own_norm != nullptr ? own_norm : b.buffer<float>(1), dim);
         rows.sums[0] = sums.x;
         rows.sums[1] = sums.y;
         sync_block();  // all sums have been read

@@ -52,10 +52,11 @@ struct InputSource {
 AKUNU_DEVICE float dot(const float4& a, const float4& b) { return (a.x * b.x + a.y * b.y) + (a.z * b.z + a.w * b.w); }
 
 // Rows of a router's F32 weights whose products with a row's normed inputs are computed while these are staged, but for
-// the norm's factor: null where there is none.
+// the norm's factor: null where there is none. Where the router has a norm of its own, the last one is its weights.
 struct RouterRows {
     static constexpr u32 kAtOnce = kStagedRouterRows;
     const float* at[kAtOnce];
+    bool own_norm;
     float sums[kAtOnce];  // of a thread
 };
 struct NoRouterRows {
@@ -80,7 +81,8 @@ struct RowInputs {
     }
     AKUNU_DEVICE void add_logits(Router& rows) const {
         if constexpr (Router::kAtOnce != 0) {
-            const float4 v{x.x * weight.x, x.y * weight.y, x.z * weight.z, x.w * weight.w};
+            const float4& by = rows.own_norm ? router[Router::kAtOnce - 1] : weight;
+            const float4 v{x.x * by.x, x.y * by.y, x.z * by.z, x.w * by.w};
             AKUNU_UNROLL
             for (u32 r = 0; r < Router::kAtOnce; ++r) rows.sums[r] += dot(router[r], v);
         }
