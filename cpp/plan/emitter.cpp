@@ -274,6 +274,20 @@ bool Emitter::Gated::fuses() const {
     return same && !gate.bounded() && !up.bounded() && !gate.scales && !up.scales && !gate_bias && !up_bias;
 }
 
+void Emitter::norm_gated(const std::string& name, int layer, Activation activation, const Norm& norm,
+                         const Gated& weights, const Act& out, std::uint32_t formats) {
+    const u32 n = static_cast<u32>(weights.gate.rows);
+    emit(Op::kNormGateUp, name + "_gate_up", layer)
+        .buffer(hidden())
+        .buffer(norm.weight)
+        .weight(weights.gate)
+        .weight(weights.up)
+        .act(out)
+        .shape(shape_of(2ull * n, config.dim))
+        .params(NormGateUpParams{
+            .n = n, .k = config.dim, .activation = activation, .formats = formats, .eps = config.norm_eps});
+}
+
 void Emitter::gated(const std::string& name, int layer, Activation activation, const Act& x, const Gated& weights,
                     const Act& out, std::uint32_t formats, std::optional<float> deviations) {
     const Weight &gate = weights.gate, &up = weights.up;

@@ -144,6 +144,9 @@ class Emitter : public PlanContext {
         // Whether it is one command; else the products are in the activations "gate" and "up".
         bool fuses() const;
     };
+    // The same of one row's norm, where it is one command.
+    void norm_gated(const std::string& name, int layer, Activation activation, const Norm& norm, const Gated& weights,
+                    const Act& out, std::uint32_t formats);
     // With `deviations` of the first product, which are kept of SparsifyParams.
     void gated(const std::string& name, int layer, Activation activation, const Act& x, const Gated& weights,
                const Act& out, std::uint32_t formats, std::optional<float> deviations = {});

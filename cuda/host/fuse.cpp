@@ -496,6 +496,38 @@ std::optional<Command> latent_values(std::span<const DispatchCmd> c, std::span<c
     return out;
 }
 
+// Norms of a sum, of what is added to it, and of both, which goes to the residual stream, of one row.
+std::optional<Command> norm_sums(std::span<const DispatchCmd> c, std::span<const Command> commands) {
+    if (c.size() < 3 || c[0].op != Op::kNorm || c[1].op != Op::kNormAdd || c[2].op != Op::kNormAdd) return {};
+    Consumed of[] = {Consumed(c[0]), Consumed(c[1]), Consumed(c[2])};
+    using N = NormParams;
+    NormSumsParams p{.dim = of[0].take(&N::dim), .eps = {}, .sum_scale = {}};
+    std::array<Binding, 6> buffers;
+    for (std::size_t i = 0; i < 3; ++i) {
+        of[i].patched(&N::rows, PatchSource::kRows);
+        of[i].demand(&N::dim, p.dim);
+        of[i].demand(&N::gather, 0u);
+        of[i].demand(&N::formats, u32{kActF32});
+        p.eps[i] = of[i].take(&N::eps);
+        const float scale = of[i].take(&N::sum_scale);  // kNormAdd's
+        if (i != 0) p.sum_scale[i - 1] = scale;
+        buffers[2 * i] = of[i].buffer(i == 2 ? 2 : 0);
+        buffers[2 * i + 1] = of[i].buffer(1);
+    }
+    of[0].demand_buffer(2, buffers[0]);
+    of[1].demand_buffer(2, buffers[0]);
+    of[2].demand_buffer(0, buffers[0]);
+    const bool whole = std::ranges::all_of(of, [](const Consumed& x) { return x.whole(); });
+    if (!whole || p.dim > kMostNormSums || is_read(buffers[0], c.subspan(3))) return {};
+    Command out{};
+    out.op = kOpNormSums;
+    out.barrier = commands[0].barrier | commands[1].barrier;
+    out.label = commands[1].label;
+    std::memcpy(out.params, &p, sizeof p);
+    set_buffers(out, buffers);
+    return out;
+}
+
 // A matmul of a row and the sum of what all GPUs have made: its blocks exchange their results as they have them.
 std::optional<Command> reduced_matmul(std::span<const DispatchCmd> c, const Command& command) {
     if (c.size() < 2 || c[0].op != Op::kMatmul || c[1].op != Op::kAllReduce) return {};
@@ -539,6 +571,28 @@ bool same_shape(const Command& a, const Command& b) {
 
 namespace {
 
+// Whether a command uses what one before it writes, or writes what that one uses.
+bool depends(const DispatchTable& table, const Command& now, const Command& before) {
+    const auto of = [&](const Command& c) {
+        const auto [first, behind] = covered_by(c);
+        return std::span(table.commands).subspan(c.label - first, first + 1 + behind);
+    };
+    const auto meet = [](const Binding& a, const Binding& b) {
+        return a && b && begin_of(a) < end_of(b) && begin_of(b) < end_of(a);
+    };
+    for (const DispatchCmd& c : of(now)) {
+        for (const DispatchCmd& d : of(before)) {
+            for (std::size_t i = 0; i < c.n_buffers; ++i) {
+                for (std::size_t j = 0; j < d.n_buffers; ++j) {
+                    const bool reads = access_of(c, i) == Access::kRead && access_of(d, j) == Access::kRead;
+                    if (!reads && meet(c.buffers[i], d.buffers[j])) return true;
+                }
+            }
+        }
+    }
+    return false;
+}
+
 // One command that does the work of several from the i-th on; nothing where that one stands alone.
 std::optional<Command> joined(const DispatchTable& table, std::size_t i, std::span<const Command> commands,
                               u32 blocks) {
@@ -554,6 +608,7 @@ std::optional<Command> joined(const DispatchTable& table, std::size_t i, std::sp
         return experts ? experts : route;
     }
     if (auto down = shared_down(from, commands)) return down;
+    if (auto norms = norm_sums(from, commands)) return norms;
     if (auto queries = latent_queries(from, commands)) return queries;
     if (auto values = latent_values(from, commands)) return values;
     return reduced_matmul(from, commands[0]);
@@ -563,12 +618,20 @@ std::optional<Command> joined(const DispatchTable& table, std::size_t i, std::sp
 
 std::vector<Command> fused(const DispatchTable& table, std::span<const Command> commands, u32 blocks) {
     std::vector<Command> out;
+    std::size_t stage = 0;       // begins at this command
+    bool joins_several = false;  // that does the work of several, or one behind it
     for (std::size_t i = 0; i < commands.size(); ++i) {
         out.push_back(joined(table, i, commands, blocks).value_or(commands[i]));
-        // Barriers among a router's commands were those of what comes behind them, too.
-        const u32 before_op = out.size() > 1 ? out[out.size() - 2].op : kNumOps;
-        if (before_op == kOpNormRoute || before_op == kOpNormExperts) out.back().barrier = 1;
+        // Barriers among commands that are one now were those of what comes behind them, too.
+        const auto since = std::span(out).subspan(stage, out.size() - 1 - stage);
+        const auto meets = [&](const Command& c) { return depends(table, out.back(), c); };
+        if (joins_several && !out.back().barrier) out.back().barrier = std::ranges::any_of(since, meets);
+        if (out.back().barrier) {
+            stage = out.size() - 1;
+            joins_several = false;
+        }
         const auto [before, behind] = covered_by(out.back());
+        joins_several |= before + behind != 0;
         i += before + behind;
     }
     const Command* before = nullptr;

@@ -38,7 +38,7 @@ inline bool has_router_norm(const Command& c) {
     return !reinterpret_cast<const NormExpertsParams&>(c.params).route.has_choice_bias && c.buffers[kRouterNorm];
 }
 inline Covered covered_by(const Command& c) {
-    if (c.op == kOpDecodeAttention || c.op == kOpLatentValues) return {1, 1};
+    if (c.op == kOpDecodeAttention || c.op == kOpLatentValues || c.op == kOpNormSums) return {1, 1};
     if (c.op == kOpLatentQueries) return {1, 0};
     if (c.op == kOpNormRoute) return {1, reinterpret_cast<const NormRouteParams&>(c.params).shared ? 3u : 1u};
     if (c.op == kOpNormExperts) {

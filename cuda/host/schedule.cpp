@@ -43,9 +43,11 @@ constexpr BufferAt kDecodeAttentionBuffers[] = {{-1, 0}, {-1, 1}, {-1, 2}, {-1, 
                                                 {-1, 6}, {-1, 7}, {0, 2},  {1, 1},  {1, 2},  {0, 5}};
 constexpr BufferAt kSplitSinks = {1, 4};
 constexpr BufferAt kLatentQueriesBuffers[] = {{-1, 0}, {-1, 1}, {-1, 2}, {-1, 3}, {-1, 4}, {-1, 5}, {-1, 6}, {0, 2}};
+constexpr BufferAt kNormSumsBuffers[] = {{-1, 0}, {-1, 1}, {0, 0}, {0, 1}, {1, 2}, {1, 1}};
 constexpr BufferAt kLatentValuesBuffers[] = {{-1, 0}, {-1, 3}, {1, 2}};
 std::span<const BufferAt> joined_buffers(const Command& c) {
     if (c.op == kOpDecodeAttention) return kDecodeAttentionBuffers;
+    if (c.op == kOpNormSums) return kNormSumsBuffers;
     if (c.op == kOpLatentQueries) return kLatentQueriesBuffers;
     if (c.op == kOpLatentValues) return kLatentValuesBuffers;
     const bool shared = shared_expert_of(c) != 0;
@@ -167,6 +169,8 @@ class Check {
                                        neighbour(c.label + 1) == from.op)
             : route ? is_router(c.label - 1) && (covered_by(c).behind == 1 || (neighbour(c.label + 2) == Op::kMatmul &&
                                                                                neighbour(c.label + 3) == Op::kRoute))
+            : c.op == kOpNormSums ? neighbour(c.label - 1) == Op::kNorm && from.op == Op::kNormAdd &&
+                                        neighbour(c.label + 1) == Op::kNormAdd && table_.max_rows == 1
             : c.op == kOpLatentQueries
                 ? from.op == Op::kHeadMatmul && neighbour(c.label - 1) == Op::kLatentKv && table_.max_rows == 1
             : c.op == kOpLatentValues ? from.op == Op::kHeadMatmul && neighbour(c.label - 1) == Op::kAttentionMerge &&
@@ -182,7 +186,9 @@ class Check {
                                            sum->op == Op::kAllReduce && !sum->params_as<AllReduceParams>().gather)),
                c, "a sum of several GPUs that is none");
         for (u32 i = 0; i < c.n_patches; ++i) {
-            const u32 bytes = attention ? sizeof(DecodeAttentionParams) : route || experts ? 0 : from.param_bytes;
+            const u32 bytes = attention                                 ? sizeof(DecodeAttentionParams)
+                              : route || experts || c.op == kOpNormSums ? 0
+                                                                        : from.param_bytes;
             expect(c.patch_field[i] < bytes / 4 && (c.patch_value[i] & kPatchSourceMask) <= kPatchKeys, c,
                    "a patch outside its parameters");
         }

@@ -103,6 +103,7 @@ enum OpCode : u32 {
     kOpDecodeAttention,
     kOpNormRoute,
     kOpNormExperts,
+    kOpNormSums,
     kOpLatentQueries,
     kOpLatentValues,
     kOpAllReduce,
@@ -240,6 +241,14 @@ struct RowDownParams {
     u32 shared;  // inputs of the shared expert's last matrix; 0: there is none
 };
 constexpr u32 kSharedInputs = 6, kSharedFactor = 7;
+// The end of a layer with experts as one command, of one row: kNorm of a sum in its place, kNormAdd to it of a row, and
+// kNormAdd of it to the residual stream. Buffers: sum, norm, row, norm, stream, norm.
+struct NormSumsParams {
+    u32 dim;
+    float eps[3];
+    float sum_scale[2];  // of the sum, and of the stream
+};
+constexpr u32 kMostNormSums = 12 * kThreads;  // elements
 // kLatentKv and the kHeadMatmul of queries behind it as one command, of one row, which leaves queries as they were.
 // Buffers: those of kLatentKv, then what the queries become.
 struct LatentQueriesParams {

@@ -163,7 +163,7 @@ AKUNU_DEVICE void run_attention(Block b) {
 AKUNU_DEVICE void run_other(Block b) {
     const u32 op = same_in_warp(b.command().op);
     const bool waits_itself = op == kOpNorm || op == kOpNormRoute || op == kOpNormExperts || op == kOpHeadMatmul ||
-                              op == kOpLatentQueries || op == kOpLatentValues;
+                              op == kOpNormSums || op == kOpLatentQueries || op == kOpLatentValues;
     if (!waits_itself) b.wait();
     switch (op) {
 #define OP(name, function)                      \
@@ -175,6 +175,7 @@ AKUNU_DEVICE void run_other(Block b) {
         OP(kOpRopeTable, rope_table)
         OP(kOpNorm, norm)
         OP(kOpNormAdd, norm_add)
+        OP(kOpNormSums, norm_sums)
         OP(kOpGatedNorm, gated_norm)
         OP(kOpLayerNorm, layer_norm)
         OP(kOpQuantize, quantize)
