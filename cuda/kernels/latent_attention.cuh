@@ -238,13 +238,14 @@ template <typename F, typename Begin, typename Store>
 AKUNU_DEVICE void multiply_heads(Block b, const HeadMatmulParams& p, Begin&& begin, Store&& store) {
     HeadRows<F> rows(p);
     const float* xs = reinterpret_cast<const float*>(b.shared());
-    const u32 units = rows.parts * p.rows * p.heads, lane = lane_id() % rows.lanes;
-    u32 u = b.first();
-    if (u < units) rows.fetch(b, u / rows.parts % p.heads, u % rows.parts, lane);
-    b.wait();
-    for (; u < units; u += b.blocks()) {
-        const u32 m = u / rows.parts, part = u % rows.parts;
-        if (u != b.first()) rows.fetch(b, m % p.heads, part, lane);
+    const u32 units = rows.parts * p.rows * p.heads;
+    bool waits = true;
+    for (u32 u = b.first(); u < units || waits; u += b.blocks()) {
+        const u32 m = u / rows.parts, part = u % rows.parts, lane = lane_id() % rows.lanes;
+        if (u < units) rows.fetch(b, m % p.heads, part, lane);
+        if (waits) b.wait();
+        waits = false;
+        if (u >= units) break;
         begin(m, part);
         float sum[HeadRows<F>::kAtOnce] = {};
         AKUNU_NO_UNROLL
