@@ -31,16 +31,16 @@ DeviceBuffer uploaded(Device& device, std::span<const T> values) {
 
 }  // namespace
 
-CommandList::CommandList(Device& device, std::vector<Command> commands, std::span<const Stream> streams)
+CommandList::CommandList(Device& device, std::vector<Command> commands, std::span<const Stream> streams, u32 blocks)
     : commands_(std::move(commands)),
-      needs_(std::make_shared<const Needs>(needs_of(commands_))),
+      needs_(std::make_shared<const Needs>(needs_of(commands_, blocks))),
       buffer_(uploaded<Command>(device, commands_)),
       streams_(uploaded<Stream>(device, streams)) {}
 
 CudaProgram::CudaProgram(DispatchTable t, Device& device, Schedules s, DeviceBuffer box_maps)
     : Program(std::move(t)),
-      plain_(device, s.plain, s.streams),
-      fused_(device, s.fused, s.fused_streams),
+      plain_(device, s.plain, s.streams, s.geometry.blocks),
+      fused_(device, s.fused, s.fused_streams, s.geometry.blocks),
       box_maps_(std::move(box_maps)),
       schedules_(std::move(s)) {
     note_merged(table, fused_.commands());

@@ -75,7 +75,7 @@ std::vector<Mirror> mirrors_of(const DispatchTable& table);
 // Some commands on the device.
 class CommandList {
   public:
-    CommandList(Device& device, std::vector<Command> commands, std::span<const Stream> streams);
+    CommandList(Device& device, std::vector<Command> commands, std::span<const Stream> streams, u32 blocks);
     const Command* at() const { return buffer_.at().as<const Command>(); }
     const Stream* streams() const { return streams_.at().as<const Stream>(); }
     std::span<const Command> commands() const { return commands_; }

@@ -225,6 +225,9 @@ struct NormExpertsParams {
 };
 // The weights of a norm that the router has of its own, of the same input, in the place of a choice_bias; null: none.
 constexpr u32 kRouterNorm = 2;
+// What commands of a row's experts have besides experts: kernels have ways for what some command has.
+// The last one: blocks with more rows of a router than they multiply while they stage.
+enum ExpertKind : u32 { kWithShared = 1, kWithRouterNorm = 2, kWithMoreRows = 4 };
 enum SharedExpertBuffers : u32 {
     kSharedGate = 3,
     kSharedUp = 4,

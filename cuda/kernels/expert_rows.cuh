@@ -42,14 +42,14 @@ struct ChosenUnits {
     const ExpertsGateUpParams& p;
     u32 shared;
     Ids id_of;
+    u32 tiles = (p.n + kTileRows - 1) / kTileRows;  // of an expert
 
-    AKUNU_DEVICE u32 tiles() const { return (p.n + kTileRows - 1) / kTileRows; }
-    AKUNU_DEVICE u32 all() const { return tiles() * p.chosen + (shared + kTileRows - 1) / kTileRows; }
+    AKUNU_DEVICE u32 all() const { return tiles * p.chosen + (shared + kTileRows - 1) / kTileRows; }
     // Which choice a unit is of: that of the shared expert is behind the others.
-    AKUNU_DEVICE u32 choice(u32 u) const { return smaller(u / tiles(), p.chosen); }
-    AKUNU_DEVICE bool is_shared(u32 u) const { return shared != 0 && u >= tiles() * p.chosen; }
-    AKUNU_DEVICE u32 tile(u32 u) const { return u - choice(u) * tiles(); }
-    AKUNU_DEVICE u32 id(u32 u) const { return id_of(smaller(u / tiles(), p.chosen - 1)); }
+    AKUNU_DEVICE u32 choice(u32 u) const { return kHasShared ? smaller(u / tiles, p.chosen) : u / tiles; }
+    AKUNU_DEVICE bool is_shared(u32 u) const { return kHasShared && shared != 0 && u >= tiles * p.chosen; }
+    AKUNU_DEVICE u32 tile(u32 u) const { return u - choice(u) * tiles; }
+    AKUNU_DEVICE u32 id(u32 u) const { return id_of(smaller(u / tiles, p.chosen - 1)); }
     // Where a unit's tile begins, of gates (0) or ups (1).
     AKUNU_DEVICE const u8* at(Block b, u32 weight, u32 u, u32 id) const {
         if (!is_shared(u)) return expert_tile_at<kReader>(b, weight, p.k, id, tile(u));
@@ -172,19 +172,22 @@ AKUNU_DEVICE_CALL void norm_experts(Block b) {
     const u32 number = block_state().walk[b.slot].number;
     u64* const words = in_global(block_state().launch.words + number % kWordBuffers * kMostWords);
     const float* const bias = b.buffer<float>(10);
-    const u32 results = experts + p.shared_router;
+    const u32 shared = kHasShared ? p.shared : 0, results = experts + (kHasShared ? p.shared_router : 0);
     const auto router_row = [&](u32 n) {
         const float* const row = n < experts ? b.buffer<float>(6) + u64(n) * dim : b.buffer<float>(kSharedRouter);
         return n < results ? row : nullptr;
     };
     // The weights of a router's own norm take the place of a row.
-    const float* const own_norm = p.route.has_choice_bias ? nullptr : b.buffer<float>(kRouterNorm);
+    const bool has_norm = kHasRouterNorm && !p.route.has_choice_bias;
+    const float* const own_norm = has_norm ? b.buffer<float>(kRouterNorm) : nullptr;
     u32 staged = (own_norm != nullptr ? 1 : kStagedRouterRows) * b.blocks();
     RouterRows rows{{router_row(b.first()), own_norm != nullptr ? own_norm : router_row(b.first() + b.blocks())},
                     own_norm != nullptr,
                     {0.0f, 0.0f}};
     // Rows that are multiplied later come to the second-level cache meanwhile.
-    if (const u32 n = b.first() + staged + thread * b.blocks(); n < results) fetch_to_cache(router_row(n), dim * 4);
+    if (const u32 n = b.first() + staged + thread * b.blocks(); kHasMoreRows && n < results) {
+        fetch_to_cache(router_row(n), dim * 4);
+    }
     stage_inputs<T, true, true, false>(b, {dim, k}, k, m, thread, rows);
     float scale = 1.0f;
     for (u32 begin = b.first();; staged = kStagedRouterRows * b.blocks()) {
@@ -198,14 +201,14 @@ AKUNU_DEVICE_CALL void norm_experts(Block b) {
         if (const u32 n = begin + thread * b.blocks(); thread * b.blocks() < staged && n < results) {
             float sum = 0.0f;
             for (u32 w = 0; w < kWarps; ++w) sum += shared_at<float>(router_memory(m) + (thread * kWarps + w) * 4);
-            if (n < experts) {
+            if (!kHasShared || n < experts) {
                 leave_word(words + n, float_to_bits(p.has_bias ? sum * scale + bias[n] : sum * scale), number);
             } else {
                 b.buffer<float>(kSharedWeight)[0] = gate_of(kGateSigmoid, sum * scale);
             }
         }
         begin += staged;
-        if (begin >= results) break;
+        if (!kHasMoreRows || begin >= results) break;
         const float2 sums = router_products(b, router_row(begin), router_row(begin + b.blocks()),
                                             own_norm != nullptr ? own_norm : b.buffer<float>(1), dim);
         rows.sums[0] = sums.x;
@@ -245,7 +248,7 @@ AKUNU_DEVICE_CALL void norm_experts(Block b) {
         b.buffer<float>(8)[lane] = mine.weight;
     }
     const auto id_of = [&](u32 choice) { return shuffle(mine.id, choice); };
-    const ChosenUnits<kReader, decltype(id_of)> chosen{p.gate_up, p.shared, id_of};
+    const ChosenUnits<kReader, decltype(id_of)> chosen{p.gate_up, shared, id_of};
     fetch_chosen(b, chosen);
     multiply_chosen(b, chosen, m, scale);
 }
@@ -257,7 +260,7 @@ AKUNU_DEVICE_CALL void experts_down_row(Block b) {
     using T = Fragments<kReader>;
     constexpr TileLayout kLayout = tile_layout(kReader);
     const auto& p = b.params<ExpertsDownParams>();
-    const u32 shared = b.params<RowDownParams>().shared, rows = p.chosen + (shared != 0 ? 1 : 0);
+    const u32 shared = kHasShared ? b.params<RowDownParams>().shared : 0, rows = p.chosen + (shared != 0 ? 1 : 0);
     const u32* ids = b.buffer<u32>(4);
     const float *weights = b.buffer<float>(5), *bias = b.buffer<float>(3);
     float* y = b.buffer<float>(2);
@@ -266,17 +269,17 @@ AKUNU_DEVICE_CALL void experts_down_row(Block b) {
     const u32 k = p.chosen * row.padded + padded_inputs(shared), each = row.padded / kStepInputs;
     const float* const factor = b.buffer<float>(kSharedFactor);
     const auto weight_of = [&](u32 choice) {
-        return choice < p.chosen ? weights[choice] : factor != nullptr ? factor[0] : 1.0f;
+        return !kHasShared || choice < p.chosen ? weights[choice] : factor != nullptr ? factor[0] : 1.0f;
     };
     // Which row a step is of.
-    const auto row_of = [&](u32 step) { return smaller(step / each, p.chosen); };
+    const auto row_of = [&](u32 step) { return kHasShared ? smaller(step / each, p.chosen) : step / each; };
     // As a matmul of so many results deals them, so that threads add to what they have left.
     const Share tiles = share_of((p.n + kTileRows - 1) / kTileRows, 0, k);
     u64* const words = in_global(block_state().walk[b.slot].left);
     const u32 number = block_state().walk[b.slot].number;
     const auto id_of = [&](u32 choice) { return smaller(ids[choice], p.experts - 1); };
     const auto tile_at = [&](u32 choice, u32 tile) {
-        if (choice < p.chosen) return expert_tile_at<kReader>(b, 0, p.k, id_of(choice), tile);
+        if (!kHasShared || choice < p.chosen) return expert_tile_at<kReader>(b, 0, p.k, id_of(choice), tile);
         const u8* const codes = reinterpret_cast<const u8*>(b.command().weights[1].codes);
         return codes + u64(tile) * tile_bytes(kReader, shared);
     };

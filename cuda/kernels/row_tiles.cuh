@@ -51,6 +51,16 @@ struct InputSource {
 
 AKUNU_DEVICE float dot(const float4& a, const float4& b) { return (a.x * b.x + a.y * b.y) + (a.z * b.z + a.w * b.w); }
 
+// What a row's experts may have besides (ExpertKind): all of it where it is not given.
+#ifndef AKUNU_EXPERT_KINDS
+#define AKUNU_EXPERT_KINDS X(kWithShared) X(kWithRouterNorm) X(kWithMoreRows)
+#endif
+#define X(kind) | (kind)
+constexpr u32 kExpertKinds = 0 AKUNU_EXPERT_KINDS;
+#undef X
+constexpr bool kHasShared = (kExpertKinds & kWithShared) != 0, kHasRouterNorm = (kExpertKinds & kWithRouterNorm) != 0,
+               kHasMoreRows = (kExpertKinds & kWithMoreRows) != 0;
+
 // Rows of a router's F32 weights whose products with a row's normed inputs are computed while these are staged, but for
 // the norm's factor: null where there is none. Where the router has a norm of its own, the last one is its weights.
 struct RouterRows {
@@ -81,7 +91,7 @@ struct RowInputs {
     }
     AKUNU_DEVICE void add_logits(Router& rows) const {
         if constexpr (Router::kAtOnce != 0) {
-            const float4& by = rows.own_norm ? router[Router::kAtOnce - 1] : weight;
+            const float4& by = kHasRouterNorm && rows.own_norm ? router[Router::kAtOnce - 1] : weight;
             const float4 v{x.x * by.x, x.y * by.y, x.z * by.z, x.w * by.w};
             AKUNU_UNROLL
             for (u32 r = 0; r < Router::kAtOnce; ++r) rows.sums[r] += dot(router[r], v);
@@ -274,9 +284,9 @@ AKUNU_DEVICE void stage_inputs(Block b, const RowLength& row, u32 k, const TileM
             for (u32 j = 0; j < kAtOnce; ++j) {
                 const u32 at = base + j * kApart;
                 if constexpr (kRows) {
-                    const u32 which = smaller((at / kStepInputs * share) >> 20, row.rows);
+                    const u32 of = (at / kStepInputs * share) >> 20, which = kHasShared ? smaller(of, row.rows) : of;
                     const u32 in_row = at - which * row.padded;
-                    const bool last = which == row.rows;
+                    const bool last = kHasShared && which == row.rows;
                     const u16* const halves = last ? row.last : from.halves + which * row.inputs;
                     to[j].load({from.x, from.norm, halves}, in_row,
                                at < k && in_row < (last ? row.last_inputs : row.inputs));
