@@ -21,52 +21,49 @@ AKUNU_DEVICE void turn_latent(const LatentKvParams& p, const float* table, const
     }
 }
 
-// By a warp: writes row r's latent, normed, and its rotated key to the cache. `kept` is memory of the block's.
+// By a block: writes row r's latent, normed, and its rotated key to the cache.
 template <u32 kTypes>
-AKUNU_DEVICE_CALL void keep_latent(Block b, const LatentKvParams& p, u32 r, float* kept) {
+AKUNU_DEVICE_CALL void keep_row(Block b, const LatentKvParams& p, u32 r) {
+    constexpr u32 kEach = kMaxLatentKey / kThreads;
+    static_assert(kMaxLatentKey % kThreads == 0, "all elements are some thread's");
     const u32 key_dim = p.latent + p.rope_dim;
-    const Row row = b.buffer<Row>(5)[r];
-    // All that is read is asked for before the first of it is waited for.
     const float *x = b.buffer<float>(0) + u64(r) * key_dim, *norm = b.buffer<float>(3);
-    float v[kMaxLatentKey / 32], factor[kMaxLatentKey / 32], sum = 0.0f;
+    float* const kept = reinterpret_cast<float*>(b.shared());
+    // All that is read is asked for before the first of it is waited for.
+    float v[kEach], factor[kEach], sum = 0.0f;
     AKUNU_UNROLL
-    for (u32 i = 0; i < kMaxLatentKey / 32; ++i) {
-        const u32 d = i * 32 + lane_id();
+    for (u32 i = 0; i < kEach; ++i) {
+        const u32 d = i * kThreads + thread_id();
         v[i] = d < key_dim ? x[d] : 0.0f;
         factor[i] = d < p.latent ? norm[d] : 0.0f;
+        sum += d < p.latent ? v[i] * v[i] : 0.0f;
     }
+    const float scale = 1.0f / sqrtf(reduce_block(b, sum, Add()) / float(p.latent) + p.eps);
     AKUNU_UNROLL
-    for (u32 i = 0; i < kMaxLatentKey / 32; ++i) sum += i * 32 + lane_id() < p.latent ? v[i] * v[i] : 0.0f;
-    const float scale = 1.0f / sqrtf(reduce_warp(sum, Add()) / float(p.latent) + p.eps);
-    AKUNU_UNROLL
-    for (u32 i = 0; i < kMaxLatentKey / 32; ++i) {
-        const u32 d = i * 32 + lane_id();
+    for (u32 i = 0; i < kEach; ++i) {
+        const u32 d = i * kThreads + thread_id();
         if (d < key_dim) kept[d] = d < p.latent ? v[i] * scale * factor[i] : v[i];
     }
-    sync_warp();
+    sync_block();
+    if (warp_id() != 0) return;
     turn_latent(p, b.buffer<float>(2) + u64(r) * p.rope_dim, kept + p.latent, kept + p.latent, 1.0f);
     sync_warp();
+    const Row row = b.buffer<Row>(5)[r];
     const KvUnit<key_type(kTypes)> to{b.buffer<u8>(4), b.buffer<u32>(6) + u64(row.slot) * p.max_pages,
                                       u64(p.page_words) * 4, key_dim};
     to.store(row.position + p.step, kept);
-    sync_warp();
 }
 
-// What is kept of each row, and its queries rotated: a warp for each head, and one for what is kept.
+// What is kept of each row, by blocks, and its queries rotated, a warp for each head.
 template <u32 kTypes>
 AKUNU_DEVICE_CALL void latent_kv(Block b) {
     const auto& p = b.params<LatentKvParams>();
     const u32 query_dim = p.nope_dim + p.rope_dim;
-    static_assert(kWarps * kMaxLatentKey * 4 <= kOpBytes, "there is room");
-    float* const kept = reinterpret_cast<float*>(b.shared()) + warp_id() * kMaxLatentKey;
-    sync_block();
-    for (u32 u = b.first() * kWarps + warp_id(); u < p.rows * (p.n_heads + 1); u += b.blocks() * kWarps) {
-        const u32 r = u / (p.n_heads + 1), head = u % (p.n_heads + 1);
-        if (head == p.n_heads) {
-            keep_latent<kTypes>(b, p, r, kept);
-            continue;
-        }
-        float* x = b.buffer<float>(1) + (u64(r) * p.n_heads + head) * query_dim;
+    static_assert(kMaxLatentKey * 4 <= kOpBytes, "there is room");
+    for (u32 r = b.first(); r < p.rows; r += b.blocks()) keep_row<kTypes>(b, p, r);
+    for (u32 u = b.first() * kWarps + warp_id(); u < p.rows * p.n_heads; u += b.blocks() * kWarps) {
+        const u32 r = u / p.n_heads;
+        float* x = b.buffer<float>(1) + u64(u) * query_dim;
         float scale = 1.0f;
         if (p.temperature_length) {
             const u32 position = b.buffer<Row>(5)[r].position + p.step;
@@ -232,15 +229,20 @@ struct HeadRows {
         if (group < groups) add_group<F, kAtOnce>(xs + group * kGroupStride, held, sum);
     }
 };
+// A block's share of heads' products: the units from `first` on that are so many apart.
+struct HeadShare {
+    u32 first, apart;
+};
 // Row after row and head after head: begin(m, part) brings the m-th input to shared memory, if it is another one than
 // before, and store(m, n, v) takes the results.
 template <typename F, typename Begin, typename Store>
-AKUNU_DEVICE void multiply_heads(Block b, const HeadMatmulParams& p, Begin&& begin, Store&& store) {
+AKUNU_DEVICE void multiply_heads(Block b, const HeadMatmulParams& p, const HeadShare& share, Begin&& begin,
+                                 Store&& store) {
     HeadRows<F> rows(p);
     const float* xs = reinterpret_cast<const float*>(b.shared());
     const u32 units = rows.parts * p.rows * p.heads;
     bool waits = true;
-    for (u32 u = b.first(); u < units || waits; u += b.blocks()) {
+    for (u32 u = share.first; u < units || waits; u += share.apart) {
         const u32 m = u / rows.parts, part = u % rows.parts, lane = lane_id() % rows.lanes;
         if (u < units) rows.fetch(b, m % p.heads, part, lane);
         if (waits) b.wait();
@@ -268,7 +270,7 @@ AKUNU_DEVICE_CALL void head_matmul_rows(Block b) {
     float* const y = b.buffer<float>(2);
     u32 staged = ~0u;
     multiply_heads<F>(
-        b, p,
+        b, p, {b.first(), b.blocks()},
         [&](u32 m, u32 part) {
             const float* x = b.buffer<float>(0) + u64(m) * p.x_stride;
             if (m != staged) stage_input(b, p.k, [&](u32 i) { return x[i]; });
@@ -279,15 +281,18 @@ AKUNU_DEVICE_CALL void head_matmul_rows(Block b) {
         [&](u32 m, u32 n, float v) { y[u64(m) * y_stride + n] = v; });
 }
 
-// Of one row what is kept, and its queries times their heads' weights of keys, with their rotated ends behind.
+// Of one row what is kept, by the last block, and its queries times their heads' weights of keys, with their rotated
+// ends behind, by the others.
 template <typename F>
 AKUNU_DEVICE_CALL void latent_queries(Block b) {
     const auto& both = b.params<LatentQueriesParams>();
     const auto& p = both.product;
-    const u32 y_stride = p.n + p.copied;
+    const u32 y_stride = p.n + p.copied, others = b.blocks() - 1;
     float* const y = b.buffer<float>(7);
+    const bool keeps = b.first() == others;
+    const HeadShare share{keeps && others != 0 ? ~0u : b.first(), larger(others, 1)};
     multiply_heads<F>(
-        b, p,
+        b, p, share,
         [&](u32 m, u32 part) {
             const float* x = b.buffer<float>(1) + u64(m) * p.x_stride;
             stage_input(b, p.k, [&](u32 i) { return x[i]; });
@@ -295,13 +300,9 @@ AKUNU_DEVICE_CALL void latent_queries(Block b) {
             turn_latent(both.kept, b.buffer<float>(2), x + p.k, y + u64(m) * y_stride + p.n, 1.0f);
         },
         [&](u32 m, u32 n, float v) { y[u64(m) * y_stride + n] = v; });
-    // By the block that would have the next unit.
-    const HeadRows<F> rows(p);
-    if (b.first() != rows.parts * p.heads % b.blocks()) return;
-    sync_block();
-    if (warp_id() != 0) return;
+    if (!keeps) return;
 #define X(type) \
-    if (b.command().kv == (type)) keep_latent<type>(b, both.kept, 0, reinterpret_cast<float*>(b.shared()));
+    if (b.command().kv == (type)) keep_row<type>(b, both.kept, 0);
     AKUNU_KV_TYPES
 #undef X
 }
@@ -314,7 +315,7 @@ AKUNU_DEVICE_CALL void latent_values(Block b) {
     u16* const y = b.buffer<u16>(2);
     const float *const partials = b.buffer<float>(0), *const stats = partials + u64(p.heads) * kMaxSplits * p.k;
     multiply_heads<F>(
-        b, p,
+        b, p, {b.first(), b.blocks()},
         [&](u32 m, u32) {
             const u32 splits = splits_of(b.buffer<Row>(1)[0].position + both.attention.step + 1, kLatentKeys);
             const SplitWeights weights(stats, m, splits, nullptr);
