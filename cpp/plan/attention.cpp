@@ -156,9 +156,10 @@ class AttentionBlock final : public Block {
     void project(Emitter& e, Phase phase) const {
         const Projections p = projections(e);
         const std::uint32_t q = attention_.q_dim(), kv = attention_.kv_dim();
-        const bool same_k = q_.dtype == k_.dtype, planar = q_.scales || k_.scales || v_.scales;
+        const bool same_k = q_.dtype == k_.dtype, planar = q_.scales || k_.scales || v_.scales || gate_.scales;
         const bool fuses = e.fuses_norms() && norm_ && !feeds_next() && !added_formats(e);
-        if (phase == Phase::kDecode && fuses && owns_kv() && same_k && !planar && !gate_) {
+        if (phase == Phase::kDecode && fuses && owns_kv() && same_k && !planar) {
+            if (gate_) fused(e, "attn_gate", gate_, nullptr, nullptr, e.activations.f32("attn_gate"), gate_bias_);
             // Q4_K_M and its like keep some layers' v in a wider type.
             const auto mixed = e.device.traits().mixed_qkv;
             if (q_.dtype == v_.dtype || std::ranges::find(mixed, MixedQkv{q_.dtype, v_.dtype}) != mixed.end()) {
