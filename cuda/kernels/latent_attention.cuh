@@ -241,26 +241,29 @@ AKUNU_DEVICE void multiply_heads(Block b, const HeadMatmulParams& p, const HeadS
     HeadRows<F> rows(p);
     const float* xs = reinterpret_cast<const float*>(b.shared());
     const u32 units = rows.parts * p.rows * p.heads;
+    float sum[HeadRows<F>::kAtOnce] = {};
     bool waits = true;
-    for (u32 u = share.first; u < units || waits; u += share.apart) {
+    // Units, and each one's groups where they are more than lanes: weights are asked for at one place, since unpacking
+    // them is most of the code.
+    AKUNU_NO_UNROLL
+    for (u32 u = share.first, passed = 0; u < units || waits;) {
         const u32 m = u / rows.parts, part = u % rows.parts, lane = lane_id() % rows.lanes;
-        if (u < units) rows.fetch(b, m % p.heads, part, lane);
+        if (u < units) rows.fetch(b, m % p.heads, part, passed + lane);
         if (waits) b.wait();
         waits = false;
         if (u >= units) break;
-        begin(m, part);
-        float sum[HeadRows<F>::kAtOnce] = {};
-        AKUNU_NO_UNROLL
-        for (u32 group = lane;; group += rows.lanes) {
-            rows.add(xs, group, sum);
-            if (group - lane + rows.lanes >= rows.groups) break;
-            rows.fetch(b, m % p.heads, part, group + rows.lanes);
-        }
+        if (passed == 0) begin(m, part);
+        rows.add(xs, passed + lane, sum);
+        passed += rows.lanes;
+        if (passed < rows.groups) continue;
         AKUNU_UNROLL
         for (u32 i = 0; i < HeadRows<F>::kAtOnce; ++i) {
             for (u32 mask = rows.lanes / 2; mask > 0; mask /= 2) sum[i] += shuffle_xor(sum[i], mask);
             if (lane == 0 && rows.row(part, i) < p.n) store(m, rows.row(part, i), sum[i]);
+            sum[i] = 0.0f;
         }
+        passed = 0;
+        u += share.apart;
     }
 }
 template <typename F>
