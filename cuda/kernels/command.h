@@ -266,6 +266,8 @@ struct LatentValuesParams {
     HeadMatmulParams product;
 };
 static_assert(sizeof(LatentValuesParams) <= kApartWord * 4, "a command has room for it");
+// Inputs of a head's weights of which a warp has two rows side by side, so that words take both.
+constexpr u32 kMostPairedInputs = 16 * 32;
 // Inputs that a thread of the router loads at once, four by four.
 constexpr u32 kRouterInputs = 16 * kThreads;
 

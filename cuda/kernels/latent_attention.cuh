@@ -234,8 +234,8 @@ struct HeadShare {
     u32 first, apart;
 };
 // Row after row and head after head: begin(m, part) brings the m-th input to shared memory, if it is another one than
-// before, and store(m, n, v) takes the results.
-template <typename F, typename Begin, typename Store>
+// before, and store(m, n, v, next) takes the results. Where kPairs, of an even row `next` is that of the row behind it.
+template <typename F, bool kPairs = false, typename Begin, typename Store>
 AKUNU_DEVICE void multiply_heads(Block b, const HeadMatmulParams& p, const HeadShare& share, Begin&& begin,
                                  Store&& store) {
     HeadRows<F> rows(p);
@@ -259,7 +259,9 @@ AKUNU_DEVICE void multiply_heads(Block b, const HeadMatmulParams& p, const HeadS
         AKUNU_UNROLL
         for (u32 i = 0; i < HeadRows<F>::kAtOnce; ++i) {
             for (u32 mask = rows.lanes / 2; mask > 0; mask /= 2) sum[i] += shuffle_xor(sum[i], mask);
-            if (lane == 0 && rows.row(part, i) < p.n) store(m, rows.row(part, i), sum[i]);
+            // What the next row has, if it is the warp's.
+            const float next = kPairs ? shuffle_xor(sum[i], rows.lanes % 32) : 0.0f;
+            if (lane == 0 && rows.row(part, i) < p.n) store(m, rows.row(part, i), sum[i], next);
             sum[i] = 0.0f;
         }
         passed = 0;
@@ -281,7 +283,7 @@ AKUNU_DEVICE_CALL void head_matmul_rows(Block b) {
             if (part != 0) return;
             for (u32 i = thread_id(); i < p.copied; i += kThreads) y[u64(m) * y_stride + p.n + i] = x[p.k + i];
         },
-        [&](u32 m, u32 n, float v) { y[u64(m) * y_stride + n] = v; });
+        [&](u32 m, u32 n, float v, float) { y[u64(m) * y_stride + n] = v; });
 }
 
 // Of one row what is kept, by the last block, and its queries times their heads' weights of keys, with their rotated
@@ -302,7 +304,7 @@ AKUNU_DEVICE_CALL void latent_queries(Block b) {
             if (part != 0 || warp_id() != 0) return;
             turn_latent(both.kept, b.buffer<float>(2), x + p.k, y + u64(m) * y_stride + p.n, 1.0f);
         },
-        [&](u32 m, u32 n, float v) { y[u64(m) * y_stride + n] = v; });
+        [&](u32 m, u32 n, float v, float) { y[u64(m) * y_stride + n] = v; });
     if (!keeps) return;
 #define X(type) \
     if (b.command().kv == (type)) keep_row<type>(b, both.kept, 0);
@@ -316,8 +318,10 @@ AKUNU_DEVICE_CALL void latent_values(Block b) {
     const auto& both = b.params<LatentValuesParams>();
     const auto& p = both.product;
     u16* const y = b.buffer<u16>(2);
+    u64* const words = in_global(block_state().walk[b.slot].left);
+    const u32 number = block_state().walk[b.slot].number;
     const float *const partials = b.buffer<float>(0), *const stats = partials + u64(p.heads) * kMaxSplits * p.k;
-    multiply_heads<F>(
+    multiply_heads<F, true>(
         b, p, {b.first(), b.blocks()},
         [&](u32 m, u32) {
             const u32 splits = splits_of(b.buffer<Row>(1)[0].position + both.attention.step + 1, kLatentKeys);
@@ -330,7 +334,11 @@ AKUNU_DEVICE_CALL void latent_values(Block b) {
                 return v / weights.sum;
             });
         },
-        [&](u32 m, u32 n, float v) { y[u64(m) * p.n + n] = to_half(v); });
+        [&](u32 m, u32 n, float v, float next) {
+            const u64 at = u64(m) * p.n + n;
+            if (words != nullptr && n % 2 == 0) leave_word(words + at / 2, pack_halves(v, next), number);
+            y[at] = to_half(v);
+        });
 }
 
 // Of many rows, a head's by tiles, as if it were an expert that all of them have.

@@ -329,7 +329,7 @@ int main() {
     check(layer_of(synthetic_experts(DType::Q4_0, Beside::kRouted), 1) == LayerCounts{5, 1, 4}, "a routed one");
     check(layer_of(synthetic_experts(DType::Q4_0, Beside::kPlain), 1) == LayerCounts{5, 1, 4}, "a plain one");
     check(layer_of(synthetic_experts(DType::Q4_0, Beside::kNormed), 1) == LayerCounts{8, 3, 3}, "one with norms");
-    check(layer_of(synthetic_latents(DType::Q4_0), 0) == LayerCounts{8, 5, 3}, "latent attention");
+    check(layer_of(synthetic_latents(DType::Q4_0), 0) == LayerCounts{8, 4, 4}, "latent attention");
     std::printf("refused: %d barriers, %d swaps, %d addresses, %d fields, %d streams\n", n.barriers, n.swaps,
                 n.addresses, n.fields, n.streams);
 
