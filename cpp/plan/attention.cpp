@@ -156,9 +156,10 @@ class AttentionBlock final : public Block {
     void project(Emitter& e, Phase phase) const {
         const Projections p = projections(e);
         const std::uint32_t q = attention_.q_dim(), kv = attention_.kv_dim();
-        const bool same_k = q_.dtype == k_.dtype, planar = q_.scales || k_.scales || v_.scales;
+        const bool same_k = q_.dtype == k_.dtype, planar = q_.scales || k_.scales || v_.scales || gate_.scales;
         const bool fuses = e.fuses_norms() && norm_ && !feeds_next() && !added_formats(e);
-        if (phase == Phase::kDecode && fuses && owns_kv() && same_k && !planar && !gate_) {
+        if (phase == Phase::kDecode && fuses && owns_kv() && same_k && !planar) {
+            if (gate_) fused(e, "attn_gate", gate_, nullptr, nullptr, e.activations.f32("attn_gate"), gate_bias_);
             // Q4_K_M and its like keep some layers' v in a wider type.
             const auto mixed = e.device.traits().mixed_qkv;
             if (q_.dtype == v_.dtype || std::ranges::find(mixed, MixedQkv{q_.dtype, v_.dtype}) != mixed.end()) {
@@ -199,18 +200,17 @@ class AttentionBlock final : public Block {
                const Binding& y, const Vector& bias) const {
         const Projections p = projections(e);
         const auto skip = [&](const Binding& b) { return static_cast<u32>((b.offset - y.offset) / sizeof(float)); };
-        auto c = e.emit(Op::kNormQkv, name, place_.layer);
-        c.buffer(e.hidden()).buffer(norm_.weight).weight(first);
-        for (const Weight* w : {key, value}) w ? c.weight(*w) : c.buffer({});
-        c.buffer(y).buffer(bias);
-        c.shape(shape_of(first.rows + (key ? key->rows : 0) + (value ? value->rows : 0), place_.config.dim));
-        c.params(NormQkvParams{.n_q = static_cast<u32>(first.rows),
-                               .n_kv = key ? static_cast<u32>(key->rows) : 0,
-                               .k = place_.config.dim,
-                               .k_offset = key ? skip(p.k) : 0,
-                               .v_offset = value ? skip(p.v) : 0,
-                               .has_bias = bool(bias),
-                               .eps = place_.config.norm_eps});
+        e.norm_matmuls(name, place_.layer,
+                       {.x = e.hidden(),
+                        .norm = norm_.weight,
+                        .eps = place_.config.norm_eps,
+                        .first = &first,
+                        .key = key,
+                        .value = value,
+                        .key_offset = key ? skip(p.k) : 0,
+                        .value_offset = value ? skip(p.v) : 0,
+                        .bias = bias},
+                       y);
     }
 
     // The keys and values that it reads.

@@ -2,6 +2,7 @@
 //   q, k, v = silu(conv(norm(h)·Wqkvᵀ)); z, b, a = norm(h)·Wzᵀ, norm(h)·Wbᵀ, norm(h)·Waᵀ
 //   o = the gated delta rule of q, k, v, b and a, whose state is the sequence's (DeltaRuleParams)
 //   h += (rms_norm(o)·w·silu(z))·Woᵀ
+#include <algorithm>
 #include <cmath>
 
 #include "core/error.h"
@@ -60,15 +61,20 @@ class DeltaNetBlock final : public Block {
         return {.bytes = (conv_at() + inputs) * sizeof(float), .owner = Kept::Owner::kSequence};
     }
 
-    void emit(Emitter& e, Phase /*phase*/) const override {
-        const Act input = e.block_input("attn_norm", place_.layer, norm_, input_formats(e.device) | added_formats(e));
+    void emit(Emitter& e, Phase phase) const override {
         const Binding &qkv = e.activations.f32("delta_qkv"), &convolved = e.activations.f32("delta_conv");
         const Binding &z = e.activations.f32("delta_z"), &gates = e.activations.f32("delta_gates");
         const u32 heads = net_.value_heads;
-        project(e, input, qkv);
-        e.matmul("delta_z", place_.layer, input, z_, z);
-        e.matmul("delta_b", place_.layer, input, b_, gates, {.y_stride = 2 * heads});
-        e.matmul("delta_a", place_.layer, input, a_, from(gates, heads), {.y_stride = 2 * heads});
+        if (phase == Phase::kDecode && joins_norm(e)) {
+            project_normed(e, qkv, z, gates);
+        } else {
+            const Act input =
+                e.block_input("attn_norm", place_.layer, norm_, input_formats(e.device) | added_formats(e));
+            project(e, input, qkv);
+            e.matmul("delta_z", place_.layer, input, z_, z);
+            e.matmul("delta_b", place_.layer, input, b_, gates, {.y_stride = 2 * heads});
+            e.matmul("delta_a", place_.layer, input, a_, from(gates, heads), {.y_stride = 2 * heads});
+        }
         const Binding& state = e.step.state.at(place_.index);
         e.emit(Op::kShortConv, "delta_conv", place_.layer)
             .buffer(qkv)
@@ -132,14 +138,39 @@ class DeltaNetBlock final : public Block {
     }
     // The rows of q, k and v, side by side.
     void project(Emitter& e, const Act& input, const Binding& out) const {
+        each_projection(out, [&](const char* name, const Weight& w, const Binding& y) {
+            e.matmul(name, place_.layer, input, w, y, {.y_stride = qkv_.size() == 1 ? 0 : net_.channels()});
+        });
+    }
+    // Whether each product of one row may norm its input itself.
+    bool joins_norm(const Emitter& e) const {
+        std::vector<Weight> weights = qkv_;
+        weights.insert(weights.end(), {z_, b_, a_});
+        const bool planar = std::ranges::any_of(weights, [](const Weight& w) { return bool(w.scales); });
+        return e.fuses_norms() && !added_formats(e) && !planar && b_.dtype == a_.dtype;
+    }
+    void project_normed(Emitter& e, const Binding& qkv, const Binding& z, const Binding& gates) const {
+        const auto multiply = [&](const char* name, const Weight& w, const Binding& y, const Weight* second = nullptr) {
+            e.norm_matmuls(name, place_.layer,
+                           {.x = e.hidden(),
+                            .norm = norm_.weight,
+                            .eps = place_.config.norm_eps,
+                            .first = &w,
+                            .key = second,
+                            .key_offset = second ? net_.value_heads : 0},
+                           y);
+        };
+        each_projection(qkv, multiply);
+        multiply("delta_z", z_, z);
+        multiply("delta_gates", b_, gates, &a_);
+    }
+    // The matrices of q, k and v, and where in a row their results go.
+    template <typename F>
+    void each_projection(const Binding& out, F&& f) const {
         constexpr const char* kNames[] = {"delta_q", "delta_k", "delta_v"};
-        if (qkv_.size() == 1) {
-            e.matmul("delta_qkv", place_.layer, input, qkv_[0], out);
-            return;
-        }
         std::uint64_t first = 0;
         for (std::size_t i = 0; i < qkv_.size(); ++i) {
-            e.matmul(kNames[i], place_.layer, input, qkv_[i], from(out, first), {.y_stride = net_.channels()});
+            f(qkv_.size() == 1 ? "delta_qkv" : kNames[i], qkv_[i], from(out, first));
             first += qkv_[i].rows;
         }
     }

@@ -166,6 +166,21 @@ void Emitter::rms_norm(std::string name, int layer, const Act& x, const Vector& 
             .rows = 0, .dim = x.dim, .eps = o.eps, .formats = o.formats, .gather = o.gathered, .sum_scale = 1});
 }
 
+void Emitter::norm_matmuls(std::string name, int layer, const NormedMatmuls& of, const Binding& y) {
+    auto c = emit(Op::kNormQkv, std::move(name), layer);
+    c.buffer(of.x).buffer(of.norm).weight(*of.first);
+    for (const Weight* w : {of.key, of.value}) w ? c.weight(*w) : c.buffer({});
+    const std::uint64_t rows = of.first->rows + (of.key ? of.key->rows : 0) + (of.value ? of.value->rows : 0);
+    c.buffer(y).buffer(of.bias).shape(shape_of(rows, of.first->cols));
+    c.params(NormQkvParams{.n_q = static_cast<u32>(of.first->rows),
+                           .n_kv = of.key ? static_cast<u32>(of.key->rows) : 0,
+                           .k = static_cast<u32>(of.first->cols),
+                           .k_offset = of.key_offset,
+                           .v_offset = of.value_offset,
+                           .has_bias = bool(of.bias),
+                           .eps = of.eps});
+}
+
 Act Emitter::block_input(std::string name, int layer, const Norm& norm, std::uint32_t formats) {
     const Binding& hidden = this->hidden();
     const Act& input = activations.act("input");
@@ -257,6 +272,20 @@ void Emitter::attention(const std::string& name, int layer, Phase phase, const A
 bool Emitter::Gated::fuses() const {
     const bool same = gate.dtype == up.dtype && gate.packed == up.packed;
     return same && !gate.bounded() && !up.bounded() && !gate.scales && !up.scales && !gate_bias && !up_bias;
+}
+
+void Emitter::norm_gated(const std::string& name, int layer, Activation activation, const Norm& norm,
+                         const Gated& weights, const Act& out, std::uint32_t formats) {
+    const u32 n = static_cast<u32>(weights.gate.rows);
+    emit(Op::kNormGateUp, name + "_gate_up", layer)
+        .buffer(hidden())
+        .buffer(norm.weight)
+        .weight(weights.gate)
+        .weight(weights.up)
+        .act(out)
+        .shape(shape_of(2ull * n, config.dim))
+        .params(NormGateUpParams{
+            .n = n, .k = config.dim, .activation = activation, .formats = formats, .eps = config.norm_eps});
 }
 
 void Emitter::gated(const std::string& name, int layer, Activation activation, const Act& x, const Gated& weights,

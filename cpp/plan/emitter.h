@@ -113,6 +113,17 @@ class Emitter : public PlanContext {
     };
     void rms_norm(std::string name, int layer, const Act& x, const Vector& weight, const Act& out,
                   const RmsNormOptions& options);
+    // y = norm(x)·Wᵀ (+ bias) of one row, for up to three weights, none of them planar: where the results of the second
+    // and the third go is said in floats from y on. The norm is not stored.
+    struct NormedMatmuls {
+        Binding x;
+        Vector norm;
+        float eps;
+        const Weight *first, *key = nullptr, *value = nullptr;
+        u32 key_offset = 0, value_offset = 0;
+        Vector bias = {};
+    };
+    void norm_matmuls(std::string name, int layer, const NormedMatmuls& of, const Binding& y);
     // What a block's matmuls read, in `formats`: the norm of the residual stream, or, without one, the stream itself.
     Act block_input(std::string name, int layer, const Norm& norm, std::uint32_t formats);
     // Chooses `used` of so many experts by a row's logits, with the weights that the router gives them.
@@ -133,6 +144,9 @@ class Emitter : public PlanContext {
         // Whether it is one command; else the products are in the activations "gate" and "up".
         bool fuses() const;
     };
+    // The same of one row's norm, where it is one command.
+    void norm_gated(const std::string& name, int layer, Activation activation, const Norm& norm, const Gated& weights,
+                    const Act& out, std::uint32_t formats);
     // With `deviations` of the first product, which are kept of SparsifyParams.
     void gated(const std::string& name, int layer, Activation activation, const Act& x, const Gated& weights,
                const Act& out, std::uint32_t formats, std::optional<float> deviations = {});

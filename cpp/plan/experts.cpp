@@ -45,11 +45,12 @@ class ExpertsBlock final : public Block {
     }
 
     void reserve(const Device& device, Activations& a, std::uint32_t /*context*/) const override {
-        a.reserve("input", place_.config.dim, input_formats(device));
+        a.reserve("input", place_.config.dim, input_formats(device) | device.matmul_input(routed_.router.dtype));
         reserve(device, a, routed_, "experts", config_.used, config_.dim);
         if (norms_.branch) a.reserve("branch", place_.config.dim);
         if (shared_) reserve(device, a, shared_, "shared", 1, config_.shared_dim);
         if (post_shared_) a.reserve("shared_branch", place_.config.dim);
+        if (shared_norm_) a.reserve("shared_input", place_.config.dim, plain_formats(device));
         if (plain_down_) {
             a.reserve("shared", config_.shared_dim, device.matmul_input(plain_down_.dtype));
             if (!plain_.gate || !plain_.fuses() || a.wide()) {
@@ -63,7 +64,7 @@ class ExpertsBlock final : public Block {
         }
     }
 
-    void emit(Emitter& e, Phase /*phase*/) const override {
+    void emit(Emitter& e, Phase phase) const override {
         const RouterConfig always{.gating = kGateSigmoid};
         if (router_norm_) {
             const Act input = normed(e, "router_norm", router_norm_, e.input_format(routed_.router));
@@ -77,11 +78,8 @@ class ExpertsBlock final : public Block {
         gate_up(e, latent_in_ ? latent(e, input) : input, routed_, "experts", config_.used);
         if (shared_) gate_up(e, input, shared_, "shared", 1);
         if (plain_down_) {
-            const Act own = shared_norm_
-                                ? normed(e, "shared_norm", shared_norm_, plain_formats(e.device) | added_formats(e))
-                                : input;
-            const Act& out = e.activations.act("shared");
-            plain(e, own, out, e.input_formats(plain_down_));
+            shared_norm_ ? normed_plain(e, phase)
+                         : plain(e, input, e.activations.act("shared"), e.input_formats(plain_down_));
         }
         const Binding& sum = norms_.branch ? e.activations.f32("branch") : e.hidden();
         if (latent_in_) {
@@ -92,6 +90,10 @@ class ExpertsBlock final : public Block {
             e.matmul("latent_out", place_.layer, latent, latent_out_, sum, {.accumulate = !norms_.branch});
         } else {
             down(e, routed_, "experts", config_.used, sum, !norms_.branch);
+        }
+        if (post_shared_) {  // beside the experts' last matrix
+            e.matmul("shared_down", place_.layer, e.activations.act("shared"), plain_down_,
+                     e.activations.f32("shared_branch"), {.bias = plain_down_bias_});
         }
         if (post_experts_) {
             e.rms_norm("experts_post_norm", place_.layer, rows_in(sum, place_.config.dim), post_experts_, {sum, {}},
@@ -133,14 +135,12 @@ class ExpertsBlock final : public Block {
     }
 
     void add_plain(Emitter& e, const Binding& sum) const {
-        const Act& x = e.activations.act("shared");
-        if (!post_shared_) {
-            e.matmul("shared_down", place_.layer, x, plain_down_, sum, {.bias = plain_down_bias_, .accumulate = true});
+        if (post_shared_) {
+            e.add_normed("shared_post_norm", place_.layer, e.activations.f32("shared_branch"), post_shared_, sum);
             return;
         }
-        const Binding& branch = e.activations.f32("shared_branch");
-        e.matmul("shared_down", place_.layer, x, plain_down_, branch, {.bias = plain_down_bias_});
-        e.add_normed("shared_post_norm", place_.layer, branch, post_shared_, sum);
+        e.matmul("shared_down", place_.layer, e.activations.act("shared"), plain_down_, sum,
+                 {.bias = plain_down_bias_, .accumulate = true});
     }
 
     void load_plain(Loader& loader) {
@@ -160,10 +160,10 @@ class ExpertsBlock final : public Block {
         return device.matmul_input(plain_.up.dtype) | (plain_.gate ? device.matmul_input(plain_.gate.dtype) : 0);
     }
     u32 input_formats(const Device& device) const {
-        u32 formats = device.matmul_input(routed_.router.dtype) |
-                      device.matmul_input(latent_in_ ? latent_in_.dtype : routed_.gate.dtype);
+        u32 formats = device.matmul_input(latent_in_ ? latent_in_.dtype : routed_.gate.dtype);
+        if (!router_norm_) formats |= device.matmul_input(routed_.router.dtype);
         if (shared_) formats |= device.matmul_input(shared_.router.dtype) | device.matmul_input(shared_.gate.dtype);
-        return formats | plain_formats(device);
+        return shared_norm_ ? formats : formats | plain_formats(device);
     }
 
     u32 added_formats(const Emitter& e) const {
@@ -197,6 +197,20 @@ class ExpertsBlock final : public Block {
         const u32 format = e.input_format(routed_.gate);
         if (format != kActF32) e.quantize("latent_rows", place_.layer, out, latent_, format);
         return out;
+    }
+
+    // The same of a norm of its own, whose place is its own, so that nothing waits for it.
+    void normed_plain(Emitter& e, Phase phase) const {
+        const Act& out = e.activations.act("shared");
+        const u32 formats = e.input_formats(plain_down_);
+        if (phase == Phase::kDecode && e.fuses_norms() && plain_.gate && plain_.fuses() && !added_formats(e)) {
+            e.norm_gated("shared", place_.layer, config_.activation, shared_norm_, plain_, out, formats);
+            return;
+        }
+        const Act& input = e.activations.act("shared_input");
+        e.norm("shared_norm", place_.layer, e.hidden(), shared_norm_, input,
+               plain_formats(e.device) | added_formats(e));
+        plain(e, input, out, formats);
     }
 
     // out = act(x·Wgᵀ) * x·Wuᵀ, or act(x·Wuᵀ), of the shared expert that has no router.

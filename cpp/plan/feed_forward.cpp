@@ -95,18 +95,7 @@ class FeedForwardBlock final : public Block {
         const Act& out = e.activations.act("ffn");
         const u32 formats = e.input_formats(down_);
         if (phase == Phase::kDecode && e.fuses_norms() && norm_ && fuses() && !added_formats(e)) {
-            e.emit(Op::kNormGateUp, "ffn_gate_up", place_.layer)
-                .buffer(e.hidden())
-                .buffer(norm_.weight)
-                .weight(weights_.gate)
-                .weight(weights_.up)
-                .act(out)
-                .shape(shape_of(2ull * n_, place_.config.dim))
-                .params(NormGateUpParams{.n = n_,
-                                         .k = place_.config.dim,
-                                         .activation = activation_,
-                                         .formats = formats,
-                                         .eps = place_.config.norm_eps});
+            e.norm_gated("ffn", place_.layer, activation_, norm_, weights_, out, formats);
             return;
         }
         const Act input = this->input(e);

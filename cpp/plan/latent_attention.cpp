@@ -44,9 +44,11 @@ class LatentAttentionBlock final : public Block {
     void reserve(const Device& device, Activations& a, std::uint32_t context) const override {
         const std::uint64_t heads = c_.n_heads;
         a.reserve("input", place_.config.dim, input_formats(device));
-        if (q_a_) a.reserve("latent_q_a", c_.q_rank, kActF32 | device.matmul_input(q_.dtype));
-        a.reserve("latent_q", heads * c_.query_dim());
-        a.reserve("latent_kv", c_.key_dim());
+        if (q_a_) {
+            a.reserve("latent_q_a", c_.q_rank, kActF32 | device.matmul_input(q_.dtype));
+            a.reserve("latent_q", heads * c_.query_dim());
+        }
+        a.reserve("latent_a", first().rows + c_.key_dim());
         a.reserve("latent_queries", heads * c_.key_dim());
         a.reserve("attn", heads * c_.latent);
         a.reserve("latent_out", heads * c_.value_dim, kActF32 | device.matmul_input(output_.dtype));
@@ -67,18 +69,8 @@ class LatentAttentionBlock final : public Block {
 
     void emit(Emitter& e, Phase phase) const override {
         const int layer = place_.layer;
-        const Act input = e.block_input("attn_norm", layer, norm_, input_formats(e.device) | added_formats(e));
-        const Binding& q = e.activations.f32("latent_q");
-        if (q_a_) {
-            const Act& a = e.activations.act("latent_q_a");
-            e.matmul("latent_q_a", layer, input, q_a_, a.f32, {.bias = q_a_bias_});
-            e.rms_norm("latent_q_norm", layer, rows_in(a.f32, c_.q_rank), q_norm_, a,
-                       {.eps = c_.norm_eps, .formats = e.input_formats(q_)});
-            e.matmul("latent_q", layer, a, q_, q);
-        } else {
-            e.matmul("latent_q", layer, input, q_, q);
-        }
-        e.matmul("latent_kv_a", layer, input, kv_a_, e.activations.f32("latent_kv"), {.bias = kv_a_bias_});
+        project(e, phase);
+        const Binding q = queries(e);
         keep(e, c_.n_heads);
         const Binding &queries = e.activations.f32("latent_queries"), &attn = e.activations.f32("attn");
         of_heads(e, "latent_k", q, k_, queries, c_.query_dim(), c_.rope_dim);
@@ -93,7 +85,7 @@ class LatentAttentionBlock final : public Block {
 
     void emit_keys(Emitter& e) const override {
         const Act input = e.block_input("attn_norm", place_.layer, norm_, e.input_format(kv_a_));
-        e.matmul("latent_kv_a", place_.layer, input, kv_a_, e.activations.f32("latent_kv"), {.bias = kv_a_bias_});
+        e.matmul("latent_kv_a", place_.layer, input, kv_a_, latent(e), {.bias = kv_a_bias_});
         keep(e, 0);
     }
 
@@ -107,11 +99,56 @@ class LatentAttentionBlock final : public Block {
     }
     const PagedCache& cache(const Emitter& e) const { return e.step.kv.at(place_.index); }
 
+    // What is multiplied with the block's input: the first matrix of queries, and that of what is kept. The rows of
+    // their results stand one behind the other in a buffer.
+    const Weight& first() const { return q_a_ ? q_a_ : q_; }
+    Binding projected(const Emitter& e) const {
+        return part_of(e.activations.f32("latent_a"), 0, std::uint64_t{e.activations.rows()} * first().rows);
+    }
+    Binding latent(const Emitter& e) const {
+        const std::uint64_t rows = e.activations.rows();
+        return part_of(e.activations.f32("latent_a"), rows * first().rows, rows * c_.key_dim());
+    }
+    Binding queries(const Emitter& e) const { return q_a_ ? e.activations.f32("latent_q") : projected(e); }
+
+    // Queries, and what is kept of the row before its norm.
+    void project(Emitter& e, Phase phase) const {
+        const int layer = place_.layer;
+        const auto planar = [](const Weight& w) { return bool(w.scales); };
+        const bool fuses = phase == Phase::kDecode && e.fuses_norms();
+        if (fuses && norm_ && !added_formats(e) && first().dtype == kv_a_.dtype && !planar(first()) && !q_a_bias_ &&
+            !kv_a_bias_) {
+            const Binding latents = latent(e), q = projected(e), &all = e.activations.f32("latent_a");
+            e.norm_matmuls(q_a_ ? "latent_a" : "latent_q_kv", layer,
+                           {.x = e.hidden(),
+                            .norm = norm_.weight,
+                            .eps = place_.config.norm_eps,
+                            .first = &first(),
+                            .key = &kv_a_,
+                            .key_offset = static_cast<u32>((latents.offset - q.offset) / sizeof(float))},
+                           all);
+        } else {
+            const Act input = e.block_input("attn_norm", layer, norm_, input_formats(e.device) | added_formats(e));
+            e.matmul(q_a_ ? "latent_q_a" : "latent_q", layer, input, first(), projected(e), {.bias = q_a_bias_});
+            e.matmul("latent_kv_a", layer, input, kv_a_, latent(e), {.bias = kv_a_bias_});
+        }
+        if (!q_a_) return;
+        if (fuses && !e.adapts(q_) && !planar(q_)) {
+            e.norm_matmuls("latent_q", layer, {.x = projected(e), .norm = q_norm_, .eps = c_.norm_eps, .first = &q_},
+                           queries(e));
+            return;
+        }
+        const Act& a = e.activations.act("latent_q_a");
+        e.rms_norm("latent_q_norm", layer, rows_in(projected(e), c_.q_rank), q_norm_, a,
+                   {.eps = c_.norm_eps, .formats = e.input_formats(q_)});
+        e.matmul("latent_q", layer, a, q_, queries(e));
+    }
+
     // The row of the cache, and the rotated parts of so many queries: of all, or of none.
     void keep(Emitter& e, u32 n_heads) const {
         e.emit(Op::kLatentKv, "latent_kv", place_.layer)
-            .buffer(e.activations.f32("latent_kv"))
-            .buffer(e.activations.f32("latent_q"))
+            .buffer(latent(e))
+            .buffer(queries(e))
             .buffer(e.activations.f32(rope_table_name(c_.rope)))
             .buffer(kv_norm_)
             .buffer(cache(e).kv)

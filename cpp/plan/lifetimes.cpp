@@ -8,7 +8,8 @@ namespace akunu {
 namespace {
 
 // The first and last stage of each command. A device may run attention with the command before it and the one behind
-// it as one, whose buffers are then all in use at once.
+// it as one, whose buffers are then all in use at once; and what joins the splits of latent attention with the two
+// behind it.
 std::vector<std::pair<std::size_t, std::size_t>> stages_of(const DispatchTable& table) {
     std::vector<std::pair<std::size_t, std::size_t>> stages;
     std::size_t stage = 0;
@@ -16,9 +17,11 @@ std::vector<std::pair<std::size_t, std::size_t>> stages_of(const DispatchTable& 
         if (!stages.empty() && c.barrier) ++stage;
         stages.emplace_back(stage, stage);
     }
+    const auto op_of = [&](std::size_t i) { return table.commands[i].op; };
     for (std::size_t i = 0; i < stages.size(); ++i) {
-        const Op op = table.commands[i].op;
-        if (op != Op::kAttention && op != Op::kAttentionSplit) continue;
+        const Op op = op_of(i);
+        const bool joins = op == Op::kHeadMatmul && i != 0 && op_of(i - 1) == Op::kAttentionMerge;
+        if (op != Op::kAttention && op != Op::kAttentionSplit && !joins) continue;
         const std::size_t before = i == 0 ? i : i - 1, behind = std::min(i + 1, stages.size() - 1);
         const std::size_t first = stages[before].first, last = stages[behind].second;
         for (std::size_t k = before; k <= behind; ++k) {

@@ -4,20 +4,22 @@
 #include <bit>
 #include <initializer_list>
 
+#include "cuda/host/program.h"
 #include "cuda/kernels/kv_layout.h"
+#include "cuda/kernels/tile_layout.h"
 
 namespace akunu::cuda {
 
 namespace {
 
 constexpr std::set<u32> Needs::* kSets[] = {
-    &Needs::ops,          &Needs::readers,     &Needs::kv_types,        &Needs::groups,
-    &Needs::decode_kinds, &Needs::prompt_dims, &Needs::gate_up_readers, &Needs::down_readers,
+    &Needs::ops,         &Needs::readers,         &Needs::kv_types,     &Needs::groups,       &Needs::decode_kinds,
+    &Needs::prompt_dims, &Needs::gate_up_readers, &Needs::down_readers, &Needs::expert_kinds,
 };
 
 bool uses_kv_type(u32 op) {
     return op == kOpPrepareHeads || op == kOpAttention || op == kOpAttentionSplit || op == kOpAttentionWeights ||
-           op == kOpLatentKv || op == kOpDecodeAttention;
+           op == kOpLatentKv || op == kOpLatentQueries || op == kOpDecodeAttention;
 }
 
 template <typename Names>
@@ -42,13 +44,21 @@ std::string Needs::definitions() const {
     return list("AKUNU_OPS", ops, number) + list("AKUNU_READERS", readers, number) +
            list("AKUNU_KV_TYPES", kv_types, number) + list("AKUNU_GROUPS", groups, number) +
            list("AKUNU_DECODE_KINDS", decode_kinds, number) + list("AKUNU_PROMPT_DIMS", prompt_dims, number) +
-           list("AKUNU_GATE_UP_READERS", gate_up_readers, number) + list("AKUNU_DOWN_READERS", down_readers, number);
+           list("AKUNU_GATE_UP_READERS", gate_up_readers, number) + list("AKUNU_DOWN_READERS", down_readers, number) +
+           list("AKUNU_EXPERT_KINDS", expert_kinds, number);
 }
 
-Needs needs_of(std::span<const Command> commands) {
+Needs needs_of(std::span<const Command> commands, u32 blocks) {
     Needs n;
     for (const Command& c : commands) {
         n.ops.insert(c.op);
+        if (shared_expert_of(c)) n.expert_kinds.insert(kWithShared);
+        if (c.op == kOpNormExperts) {
+            const auto& p = reinterpret_cast<const NormExpertsParams&>(c.params);
+            const u32 staged = has_router_norm(c) ? 1 : kStagedRouterRows;
+            if (has_router_norm(c)) n.expert_kinds.insert(kWithRouterNorm);
+            if (p.route.experts + p.shared_router > staged * blocks) n.expert_kinds.insert(kWithMoreRows);
+        }
         for (const WeightPlanes& w : c.weights) {
             if (!w.codes) continue;
             n.readers.insert(w.reader);
@@ -57,7 +67,8 @@ Needs needs_of(std::span<const Command> commands) {
         }
         if (!uses_kv_type(c.op)) continue;
         n.kv_types.insert(c.kv);
-        if (c.op == kOpPrepareHeads || c.op == kOpLatentKv || c.op == kOpAttentionWeights) continue;
+        const bool keeps = c.op == kOpPrepareHeads || c.op == kOpLatentKv || c.op == kOpLatentQueries;
+        if (keeps || c.op == kOpAttentionWeights) continue;
         if (c.op == kOpDecodeAttention) {
             const auto& p = reinterpret_cast<const DecodeAttentionParams&>(c.params);
             n.decode_kinds.insert(decode_kind(c.kv, p.head_dim));
@@ -75,6 +86,7 @@ Needs needs_of(std::span<const Command> commands) {
     together({kOpArgmax, kOpSamplePrepare, kOpSampleSelect, kOpLogprobs, kOpAccept});
     together({kOpPrepareHeads, kOpCopyRecords});
     together({kOpLatentKv, kOpCopyRecords});
+    if (n.ops.contains(kOpLatentQueries)) n.ops.insert({kOpLatentKv, kOpCopyRecords});
     together({kOpUnfold, kOpAttentionWeights, kOpSpeechRules});
     return n;
 }

@@ -12,12 +12,14 @@ namespace akunu::cuda {
 struct Needs {
     std::set<u32> ops, readers, kv_types, groups, decode_kinds, prompt_dims;
     std::set<u32> gate_up_readers, down_readers;  // of experts, whose kernels are the largest
+    std::set<u32> expert_kinds;                   // ExpertKind
     void add(const Needs& other);
     bool covers(const Needs& other) const;
     // The lists that cuda/kernels/interpreter.cu begins with.
     std::string definitions() const;
 };
 
-Needs needs_of(std::span<const Command> commands);
+// Of commands for so many blocks.
+Needs needs_of(std::span<const Command> commands, u32 blocks);
 
 }  // namespace akunu::cuda

@@ -10,20 +10,14 @@
 namespace akunu::cuda {
 
 Schedules compile_schedules(const DispatchTable& table, const Geometry& geometry) {
-    Schedules s{{}, {}, {}, geometry};
+    Schedules s{{}, {}, {}, {}, geometry};
     s.plain = compile_commands(table, geometry);
     s.fused = fused(table, s.plain, geometry.blocks);
     s.streams = streams_of(table, s.plain, geometry);
+    s.fused_streams = streams_of(table, s.fused, geometry);
     check_schedule(table, s.plain, s.streams, geometry.sizes().slot_bytes);
-    check_schedule(table, s.fused, s.streams, geometry.sizes().slot_bytes);
+    check_schedule(table, s.fused, s.fused_streams, geometry.sizes().slot_bytes);
     return s;
-}
-
-CommandList::CommandList(Device& device, std::vector<Command> commands)
-    : commands_(std::move(commands)),
-      needs_(std::make_shared<const Needs>(needs_of(commands_))),
-      buffer_(device, std::max<std::size_t>(commands_.size() * sizeof(Command), 16), MemoryKind::kDevice) {
-    device.upload(buffer_.at(), std::as_bytes(std::span(commands_)));
 }
 
 namespace {
@@ -37,11 +31,16 @@ DeviceBuffer uploaded(Device& device, std::span<const T> values) {
 
 }  // namespace
 
+CommandList::CommandList(Device& device, std::vector<Command> commands, std::span<const Stream> streams, u32 blocks)
+    : commands_(std::move(commands)),
+      needs_(std::make_shared<const Needs>(needs_of(commands_, blocks))),
+      buffer_(uploaded<Command>(device, commands_)),
+      streams_(uploaded<Stream>(device, streams)) {}
+
 CudaProgram::CudaProgram(DispatchTable t, Device& device, Schedules s, DeviceBuffer box_maps)
     : Program(std::move(t)),
-      plain_(device, s.plain),
-      fused_(device, s.fused),
-      streams_(uploaded<Stream>(device, s.streams)),
+      plain_(device, s.plain, s.streams, s.geometry.blocks),
+      fused_(device, s.fused, s.fused_streams, s.geometry.blocks),
       box_maps_(std::move(box_maps)),
       schedules_(std::move(s)) {
     note_merged(table, fused_.commands());
@@ -57,7 +56,7 @@ Segment CudaProgram::segment(const ReplayArgs& args) const {
     for (const Command& c : commands) streams += c.streams;
     return {.commands = of.at(),
             .mirrors = mirrors_.at().as<const Mirror>(),
-            .streams = streams_.at().as<const Stream>(),
+            .streams = of.streams(),
             .n_commands = static_cast<u32>(commands.size()),
             .n_mirrors = n_mirrors_,
             .n_streams = streams};

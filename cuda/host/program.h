@@ -28,18 +28,31 @@ std::vector<Command> fused(const DispatchTable& table, std::span<const Command> 
 struct Covered {
     std::size_t before, behind;
 };
+// The rows of a shared expert's gate, or the inputs of its last matrix, where it is one more choice of the command's.
+inline u32 shared_expert_of(const Command& c) {
+    if (c.op == kOpNormExperts) return reinterpret_cast<const NormExpertsParams&>(c.params).shared;
+    return c.op == kOpExpertsDown ? reinterpret_cast<const RowDownParams&>(c.params).shared : 0;
+}
+// Whether the router of kOpNormExperts has a norm of its own, which stands before it, and the experts' behind it.
+inline bool has_router_norm(const Command& c) {
+    return !reinterpret_cast<const NormExpertsParams&>(c.params).route.has_choice_bias && c.buffers[kRouterNorm];
+}
 inline Covered covered_by(const Command& c) {
-    if (c.op == kOpDecodeAttention) return {1, 1};
+    if (c.op == kOpDecodeAttention || c.op == kOpLatentValues || c.op == kOpNormSums) return {1, 1};
+    if (c.op == kOpLatentQueries) return {1, 0};
     if (c.op == kOpNormRoute) return {1, reinterpret_cast<const NormRouteParams&>(c.params).shared ? 3u : 1u};
-    if (c.op == kOpNormExperts) return {3, 0};
-    return {0, c.reduces ? 1u : 0u};
+    if (c.op == kOpNormExperts) {
+        const auto& p = reinterpret_cast<const NormExpertsParams&>(c.params);
+        return {p.shared_router ? 5u : has_router_norm(c) ? 4u : 3u, p.shared ? 1u : 0u};
+    }
+    return {0, c.reduces || shared_expert_of(c) ? 1u : 0u};
 }
 // Whether the same rows of two decode attentions see the same keys, and have the same heads.
 bool same_shape(const Command& a, const Command& b);
-// Both, and what commands read through the ring, in their order: checked (cuda/host/schedule.h).
+// Both, and what commands of each read through the ring, in their order: checked (cuda/host/schedule.h).
 struct Schedules {
     std::vector<Command> plain, fused;
-    std::vector<Stream> streams;
+    std::vector<Stream> streams, fused_streams;
     Geometry geometry;
 };
 Schedules compile_schedules(const DispatchTable& table, const Geometry& geometry);
@@ -62,15 +75,16 @@ std::vector<Mirror> mirrors_of(const DispatchTable& table);
 // Some commands on the device.
 class CommandList {
   public:
-    CommandList(Device& device, std::vector<Command> commands);
+    CommandList(Device& device, std::vector<Command> commands, std::span<const Stream> streams, u32 blocks);
     const Command* at() const { return buffer_.at().as<const Command>(); }
+    const Stream* streams() const { return streams_.at().as<const Stream>(); }
     std::span<const Command> commands() const { return commands_; }
     const std::shared_ptr<const Needs>& needs() const { return needs_; }
 
   private:
     std::vector<Command> commands_;
     std::shared_ptr<const Needs> needs_;
-    DeviceBuffer buffer_;
+    DeviceBuffer buffer_, streams_;
 };
 
 class CudaProgram final : public Program {
@@ -92,7 +106,7 @@ class CudaProgram final : public Program {
 
   private:
     CommandList plain_, fused_;
-    DeviceBuffer streams_, mirrors_, box_maps_;
+    DeviceBuffer mirrors_, box_maps_;
     Schedules schedules_;
     u32 n_mirrors_ = 0;
 };

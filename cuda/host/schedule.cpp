@@ -29,12 +29,35 @@ constexpr BufferAt kNormRouteBuffers[] = {{-1, 0}, {-1, 1}, {-1, 2}, {-1, 3}, {0
 // The same, and of the gates and ups behind it, whose label it has.
 constexpr BufferAt kNormExpertsBuffers[] = {{-3, 0}, {-3, 1}, {-1, 1}, {0, 3},  {0, 4},  {-1, 3},
                                             {-2, 1}, {0, 7},  {-1, 4}, {-1, 2}, {-2, 3}, {-3, 3}};
+// The same, and of a shared expert, whose gate and up stand behind that label; and of one with a router, which stands
+// before it with its choice.
+constexpr BufferAt kPlainNormExpertsBuffers[] = {{-3, 0}, {-3, 1}, {-1, 1}, {1, 1},  {1, 2},  {-1, 3},
+                                                 {-2, 1}, {0, 7},  {-1, 4}, {-1, 2}, {-2, 3}, {1, 4}};
+constexpr BufferAt kSharedNormExpertsBuffers[] = {{-5, 0}, {-5, 1}, {-3, 1}, {1, 1},  {1, 2},  {-3, 3},
+                                                  {-4, 1}, {0, 7},  {-3, 4}, {-1, 4}, {-2, 1}, {1, 7}};
+// The same without one, where the router has a norm of its own.
+constexpr BufferAt kOwnNormExpertsBuffers[] = {{-1, 0}, {-1, 1}, {-4, 1}, {0, 3},  {0, 4},  {-2, 3},
+                                               {-3, 1}, {0, 7},  {-2, 4}, {-2, 2}, {-3, 3}, {-1, 3}};
+constexpr BufferAt kSharedDownBuffers[] = {{0, 0}, {0, 1}, {0, 2}, {0, 3}, {0, 4}, {0, 5}, {1, 0}, {1, 5}};
 constexpr BufferAt kDecodeAttentionBuffers[] = {{-1, 0}, {-1, 1}, {-1, 2}, {-1, 3}, {-1, 4}, {-1, 5},
                                                 {-1, 6}, {-1, 7}, {0, 2},  {1, 1},  {1, 2},  {0, 5}};
 constexpr BufferAt kSplitSinks = {1, 4};
+constexpr BufferAt kLatentQueriesBuffers[] = {{-1, 0}, {-1, 1}, {-1, 2}, {-1, 3}, {-1, 4}, {-1, 5}, {-1, 6}, {0, 2}};
+constexpr BufferAt kNormSumsBuffers[] = {{-1, 0}, {-1, 1}, {0, 0}, {0, 1}, {1, 2}, {1, 1}};
+constexpr BufferAt kLatentValuesBuffers[] = {{-1, 0}, {-1, 3}, {1, 2}};
 std::span<const BufferAt> joined_buffers(const Command& c) {
     if (c.op == kOpDecodeAttention) return kDecodeAttentionBuffers;
-    if (c.op == kOpNormExperts) return kNormExpertsBuffers;
+    if (c.op == kOpNormSums) return kNormSumsBuffers;
+    if (c.op == kOpLatentQueries) return kLatentQueriesBuffers;
+    if (c.op == kOpLatentValues) return kLatentValuesBuffers;
+    const bool shared = shared_expert_of(c) != 0;
+    if (c.op == kOpExpertsDown && shared) {
+        const std::span<const BufferAt> down = kSharedDownBuffers;
+        return c.buffers[kSharedFactor] ? down : down.first(kSharedFactor);
+    }
+    if (c.op == kOpNormExperts && covered_by(c).before == 5) return kSharedNormExpertsBuffers;
+    if (c.op == kOpNormExperts && covered_by(c).before == 4) return kOwnNormExpertsBuffers;
+    if (c.op == kOpNormExperts) return shared ? kPlainNormExpertsBuffers : kNormExpertsBuffers;
     const std::span<const BufferAt> route = kNormRouteBuffers;
     if (c.op == kOpNormRoute) return covered_by(c).behind == 3 ? route : route.first(route.size() - 2);
     return {};
@@ -127,19 +150,35 @@ class Check {
     void check_fields(const Command& c) const {
         const DispatchCmd& from = table_.commands[c.label];
         const bool attention = c.op == kOpDecodeAttention, route = c.op == kOpNormRoute;
-        const bool experts = c.op == kOpNormExperts, joined = attention || route || experts;
+        const bool experts = c.op == kOpNormExperts, shared = shared_expert_of(c) != 0;
+        const bool joined = !joined_buffers(c).empty();
         const auto code = op_code(from.op);
         const auto neighbour = [&](std::size_t label) { return table_.commands[label].op; };
-        expect(attention ? from.op == Op::kAttentionSplit || from.op == Op::kAttention
-               : experts ? from.op == Op::kExpertsGateUp && neighbour(c.label - 3) == Op::kNorm &&
-                               neighbour(c.label - 2) == Op::kMatmul && neighbour(c.label - 1) == Op::kRoute &&
-                               table_.max_rows == 1
-               : route   ? neighbour(c.label - 1) == Op::kNorm && from.op == Op::kMatmul &&
-                               neighbour(c.label + 1) == Op::kRoute && table_.max_rows == 1 &&
-                               (covered_by(c).behind == 1 ||
-                                (neighbour(c.label + 2) == Op::kMatmul && neighbour(c.label + 3) == Op::kRoute))
-                         : code && c.op == *code,
-               c, "another op");
+        // From this one on stand a norm, a router and its choice, of one row.
+        const auto is_router = [&](std::size_t label) {
+            return neighbour(label) == Op::kNorm && neighbour(label + 1) == Op::kMatmul &&
+                   neighbour(label + 2) == Op::kRoute && table_.max_rows == 1;
+        };
+        expect(
+            attention ? from.op == Op::kAttentionSplit || from.op == Op::kAttention
+            : experts ? from.op == Op::kExpertsGateUp && is_router(c.label - covered_by(c).before) &&
+                            (covered_by(c).before == 3 ? !shared || neighbour(c.label + 1) == Op::kGateUp
+                             : covered_by(c).before == 4
+                                 ? !shared && neighbour(c.label - 1) == Op::kNorm
+                                 : neighbour(c.label - 2) == Op::kMatmul && neighbour(c.label - 1) == Op::kRoute &&
+                                       neighbour(c.label + 1) == from.op)
+            : route ? is_router(c.label - 1) && (covered_by(c).behind == 1 || (neighbour(c.label + 2) == Op::kMatmul &&
+                                                                               neighbour(c.label + 3) == Op::kRoute))
+            : c.op == kOpNormSums ? neighbour(c.label - 1) == Op::kNorm && from.op == Op::kNormAdd &&
+                                        neighbour(c.label + 1) == Op::kNormAdd && table_.max_rows == 1
+            : c.op == kOpLatentQueries
+                ? from.op == Op::kHeadMatmul && neighbour(c.label - 1) == Op::kLatentKv && table_.max_rows == 1
+            : c.op == kOpLatentValues ? from.op == Op::kHeadMatmul && neighbour(c.label - 1) == Op::kAttentionMerge &&
+                                            neighbour(c.label + 1) == Op::kQuantize && table_.max_rows == 1
+            : shared                  ? from.op == Op::kExpertsDown && table_.max_rows == 1 &&
+                                            neighbour(c.label + 1) == (c.buffers[kSharedFactor] ? from.op : Op::kMatmul)
+                                      : code && c.op == *code,
+            c, "another op");
         expect(c.kv < kKvPairs && c.streams <= 2, c, "a type that is none");
         expect(c.n_patches <= std::size(c.patch_field), c, "too many patches");
         const DispatchCmd* const sum = c.reduces ? &table_.commands[c.label + 1] : nullptr;
@@ -147,7 +186,9 @@ class Check {
                                            sum->op == Op::kAllReduce && !sum->params_as<AllReduceParams>().gather)),
                c, "a sum of several GPUs that is none");
         for (u32 i = 0; i < c.n_patches; ++i) {
-            const u32 bytes = attention ? sizeof(DecodeAttentionParams) : route || experts ? 0 : from.param_bytes;
+            const u32 bytes = attention                                 ? sizeof(DecodeAttentionParams)
+                              : route || experts || c.op == kOpNormSums ? 0
+                                                                        : from.param_bytes;
             expect(c.patch_field[i] < bytes / 4 && (c.patch_value[i] & kPatchSourceMask) <= kPatchKeys, c,
                    "a patch outside its parameters");
         }
@@ -175,6 +216,7 @@ class Check {
         };
         check_weights(from);
         if (route && covered_by(c).behind == 3) check_weights(table_.commands[c.label + 2]);
+        if (shared && !experts) check_weights(table_.commands[c.label + 1]);
     }
 
     // Attention takes what it found out for the one before it.

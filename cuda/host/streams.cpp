@@ -78,12 +78,11 @@ Stream stream_of(const DispatchCmd& c, const Command& command, std::size_t first
 
 std::vector<Stream> streams_of(const DispatchTable& table, std::span<const Command> commands, const Geometry& g) {
     std::vector<Stream> out;
-    for (std::size_t i = 0; i < commands.size(); ++i) {
-        const std::size_t all = std::size(commands[i].weights);
-        if (commands[i].streams != 0) {
-            out.push_back(stream_of(table.commands[i], commands[i], 0, commands[i].streams == 2 ? all - 1 : all, g));
-        }
-        if (commands[i].streams == 2) out.push_back(stream_of(table.commands[i], commands[i], all - 1, all, g));
+    for (const Command& c : commands) {
+        const DispatchCmd& from = table.commands[c.label];
+        const std::size_t all = std::size(c.weights);
+        if (c.streams != 0) out.push_back(stream_of(from, c, 0, c.streams == 2 ? all - 1 : all, g));
+        if (c.streams == 2) out.push_back(stream_of(from, c, all - 1, all, g));
     }
     return out;
 }

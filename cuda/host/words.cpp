@@ -12,9 +12,13 @@ namespace {
 // Whether a command may write or read mailbox words: commands of one row may, of experts' only those in tiles.
 bool has_words(const Command& c) {
     if (c.op == kOpDecodeAttention || c.op == kOpNormExperts) return true;
+    if (c.op == kOpLatentValues) {
+        const auto& p = reinterpret_cast<const LatentValuesParams&>(c.params).product;
+        return p.n % 2 == 0 && p.k <= kMostPairedInputs;
+    }
     if (c.op == kOpExpertsDown) {
-        const auto& p = reinterpret_cast<const ExpertsDownParams&>(c.params);
-        return takes_expert_rows(c.weights[0].reader, p.k, p.chosen);
+        const auto& p = reinterpret_cast<const RowDownParams&>(c.params);
+        return takes_expert_rows(c.weights[0].reader, p.experts.k, p.experts.chosen, p.shared);
     }
     return c.streams != 0 && (c.op == kOpMatmul || c.op == kOpGateUp || c.op == kOpNormQkv || c.op == kOpNormGateUp);
 }
@@ -36,6 +40,10 @@ Left left_by(const Command& c) {
             return {c.buffers[4], kActF16, reinterpret_cast<const GateUpParams&>(c.params).n / 2};
         case kOpNormGateUp:
             return {c.buffers[5], kActF16, reinterpret_cast<const NormGateUpParams&>(c.params).n / 2};
+        case kOpLatentValues: {
+            const auto& p = reinterpret_cast<const LatentValuesParams&>(c.params).product;
+            return {c.buffers[2], kActF16, std::uint64_t{p.heads} * p.n / 2};
+        }
         case kOpDecodeAttention: {
             const auto& p = reinterpret_cast<const DecodeAttentionParams&>(c.params);
             return {c.buffers[10], kActF16, p.n_heads * p.head_dim / 2};
@@ -71,7 +79,7 @@ u64 own_sums(const Command& c) {
 }
 
 bool may_read_words(const Command& c, const Command& before) {
-    if (!may_leave_words(before) || !has_words(c) || c.op == kOpExpertsDown) return false;
+    if (!may_leave_words(before) || !has_words(c) || c.op == kOpExpertsDown || c.op == kOpLatentValues) return false;
     const Left left = left_by(before);
     if (left.words > kMostWords) return false;
     if (c.op == kOpNormExperts) {

@@ -486,6 +486,20 @@ AKUNU_DEVICE_CALL void attention_split(Block b) {
 // Elements of a value.
 AKUNU_DEVICE u32 value_dim(const AttentionParams& p) { return p.latent ? p.latent : p.head_dim; }
 
+// By a warp: what each split of a head's keys counts, in the lane of its number, and the sum by which their joined
+// results are divided.
+struct SplitWeights {
+    float weight, sum;
+    AKUNU_DEVICE SplitWeights(const float* stats, u32 head, u32 splits, const float* sinks) {
+        const u32 lane = lane_id(), at = 2 * (head * kMaxSplits + lane);
+        const bool mine = lane < splits;
+        const float top = mine ? stats[at] : bits_to_float(0xFF800000u), most = reduce_warp(top, Larger());
+        weight = mine ? expf(top - most) : 0.0f;
+        sum = reduce_warp(mine ? weight * stats[at + 1] : 0.0f, Add()) + sink_weight(sinks, head, most);
+    }
+    AKUNU_DEVICE float of(u32 split) const { return shuffle(weight, split); }
+};
+
 // A warp joins the splits of some elements of a head.
 AKUNU_DEVICE_CALL void attention_merge(Block b) {
     const auto& p = b.params<AttentionParams>();
@@ -495,33 +509,24 @@ AKUNU_DEVICE_CALL void attention_merge(Block b) {
     const Output out{b.buffer<float>(1), b.buffer<u16>(2), p.formats};
     const KeyRange range = keys_of_one(p, b.buffer<Row>(3)[0].position + p.step);
     const u32 splits = splits_of(range.end - range.first, p.latent ? kLatentKeys : kTileKeys), lane = lane_id();
-    float* weights = reinterpret_cast<float*>(b.shared()) + warp_id() * kMaxSplits;
-    sync_block();
     constexpr u32 kEach = 4;  // of a lane
     const u32 parts = (dim + 32 * kEach - 1) / (32 * kEach);
     for (u32 u = b.first() * kWarps + warp_id(); u < p.n_heads * parts; u += b.blocks() * kWarps) {
         const u32 h = u / parts, first = u % parts * 32 * kEach + lane;
-        const bool mine = lane < splits;
-        const float top = mine ? stats[2 * (h * kMaxSplits + lane)] : bits_to_float(0xFF800000u);
-        const float most = reduce_warp(top, Larger());
-        const float weight = mine ? expf(top - most) : 0.0f;
-        const float sum = reduce_warp(mine ? weight * stats[2 * (h * kMaxSplits + lane) + 1] : 0.0f, Add()) +
-                          sink_weight(b.buffer<float>(4), h, most);
-        weights[lane] = weight;
-        sync_warp();
+        const SplitWeights weights(stats, h, splits, b.buffer<float>(4));
         float v[kEach] = {};
         for (u32 s = 0; s < splits; ++s) {
             const float* const from = partials + (u64(h) * kMaxSplits + s) * dim;
+            const float weight = weights.of(s);
             AKUNU_UNROLL
             for (u32 i = 0; i < kEach; ++i) {
-                if (first + 32 * i < dim) v[i] += weights[s] * from[first + 32 * i];
+                if (first + 32 * i < dim) v[i] += weight * from[first + 32 * i];
             }
         }
         AKUNU_UNROLL
         for (u32 i = 0; i < kEach; ++i) {
-            if (first + 32 * i < dim) out.store(u64(h) * dim + first + 32 * i, v[i] / sum);
+            if (first + 32 * i < dim) out.store(u64(h) * dim + first + 32 * i, v[i] / weights.sum);
         }
-        sync_warp();
     }
 }
 

@@ -103,6 +103,9 @@ enum OpCode : u32 {
     kOpDecodeAttention,
     kOpNormRoute,
     kOpNormExperts,
+    kOpNormSums,
+    kOpLatentQueries,
+    kOpLatentValues,
     kOpAllReduce,
     kNumOps,
 };
@@ -177,7 +180,7 @@ static_assert(sizeof(Command) % 16 == 0 && sizeof(Command) / 16 <= kThreads, "a 
 
 // Words of a command of experts behind its parameters: of each weight, how many times kExpertAlign bytes there are from
 // one expert's to the next.
-constexpr u32 kApartWord = 29, kExpertAlign = 256;
+constexpr u32 kApartWord = 30, kExpertAlign = 256;
 static_assert(sizeof(ExpertsGateUpParams) <= kApartWord * 4 && sizeof(ExpertsDownParams) <= kApartWord * 4 &&
                   sizeof(HeadMatmulParams) <= kApartWord * 4,
               "parameters end before them");
@@ -205,16 +208,66 @@ struct NormRouteParams {
     RouteParams route;
 };
 static_assert(sizeof(NormRouteParams) <= sizeof(Command::params), "a command has room for it");
-// The same, without a shared expert, and kExpertsGateUp behind it as one command, of one row. Buffers: input, norm,
-// choice_bias, gate_bias, up_bias, ids, router, out_f16, weights, expert_scale, router_bias, norm_f16.
+// The same, and kExpertsGateUp behind it as one command, of one row. Buffers: input, norm, choice_bias, gate_bias,
+// up_bias, ids, router, out_f16, weights, expert_scale, router_bias, norm_f16.
+//
+// A shared expert is one more choice. Then experts have no biases, and the norm is not stored: the places of their
+// buffers are the shared expert's, as SharedExpertBuffers says. Its weight is 1, or the sigmoid of one more row of the
+// router, which then has no bias, nor factors of the experts' own.
 struct NormExpertsParams {
     ExpertsGateUpParams gate_up;
     float eps;
     u32 stores_norm;  // 1: in F16
     u32 has_bias;     // the router's
     RouteParams route;
+    u32 shared;         // rows of the shared expert's gate; 0: there is none
+    u32 shared_router;  // 1: one that says its weight
+};
+// The weights of a norm that the router has of its own, of the same input, in the place of a choice_bias; null: none.
+constexpr u32 kRouterNorm = 2;
+// What commands of a row's experts have besides experts: kernels have ways for what some command has.
+// The last one: blocks with more rows of a router than they multiply while they stage.
+enum ExpertKind : u32 { kWithShared = 1, kWithRouterNorm = 2, kWithMoreRows = 4 };
+enum SharedExpertBuffers : u32 {
+    kSharedGate = 3,
+    kSharedUp = 4,
+    kSharedWeight = 9,
+    kSharedRouter = 10,
+    kSharedResults = 11,
 };
 static_assert(sizeof(NormExpertsParams) <= kApartWord * 4, "a command has room for it");
+// kExpertsDown, and in a table of one row the same of a shared expert behind it, or its kMatmul, as one more choice:
+// its matrix is the second of the command's weights. Buffers behind those of kExpertsDown: its inputs, and its weight,
+// which is 1 where there is none.
+struct RowDownParams {
+    ExpertsDownParams experts;
+    u32 shared;  // inputs of the shared expert's last matrix; 0: there is none
+};
+constexpr u32 kSharedInputs = 6, kSharedFactor = 7;
+// The end of a layer with experts as one command, of one row: kNorm of a sum in its place, kNormAdd to it of a row, and
+// kNormAdd of it to the residual stream. Buffers: sum, norm, row, norm, stream, norm.
+struct NormSumsParams {
+    u32 dim;
+    float eps[3];
+    float sum_scale[2];  // of the sum, and of the stream
+};
+constexpr u32 kMostNormSums = 12 * kThreads;  // elements
+// kLatentKv and the kHeadMatmul of queries behind it as one command, of one row, which leaves queries as they were.
+// Buffers: those of kLatentKv, then what the queries become.
+struct LatentQueriesParams {
+    LatentKvParams kept;
+    HeadMatmulParams product;
+};
+static_assert(sizeof(LatentQueriesParams) <= kApartWord * 4, "a command has room for it");
+// kAttentionMerge of latent attention, the kHeadMatmul of values and kQuantize to F16 as one command, of one row.
+// Buffers: partials, rows, out_f16.
+struct LatentValuesParams {
+    AttentionParams attention;
+    HeadMatmulParams product;
+};
+static_assert(sizeof(LatentValuesParams) <= kApartWord * 4, "a command has room for it");
+// Inputs of a head's weights of which a warp has two rows side by side, so that words take both.
+constexpr u32 kMostPairedInputs = 16 * 32;
 // Inputs that a thread of the router loads at once, four by four.
 constexpr u32 kRouterInputs = 16 * kThreads;
 

@@ -35,25 +35,46 @@ AKUNU_DEVICE void add_steps(u32 steps, const TileInputs& in, At&& at, float (&su
     }
 }
 
-// act(gate)·up of the chosen experts, of whose inputs the warps have staged the steps that they multiply: pairs of
-// tiles are dealt to the blocks. id_of(choice) is asked by whole warps; results are `scale` times what was multiplied.
+// Pairs of tiles of gates and ups, which are dealt to the blocks: those of the chosen experts, choice after choice, and
+// then those of a shared expert, which has so many rows. id_of(choice) is asked by whole warps.
 template <u32 kReader, typename Ids>
-AKUNU_DEVICE void multiply_chosen(Block b, const ExpertsGateUpParams& p, const TileMemory& m, float scale,
-                                  Ids&& id_of) {
+struct ChosenUnits {
+    const ExpertsGateUpParams& p;
+    u32 shared;
+    Ids id_of;
+    u32 tiles = (p.n + kTileRows - 1) / kTileRows;  // of an expert
+
+    AKUNU_DEVICE u32 all() const { return tiles * p.chosen + (shared + kTileRows - 1) / kTileRows; }
+    // Which choice a unit is of: that of the shared expert is behind the others.
+    AKUNU_DEVICE u32 choice(u32 u) const { return kHasShared ? smaller(u / tiles, p.chosen) : u / tiles; }
+    AKUNU_DEVICE bool is_shared(u32 u) const { return kHasShared && shared != 0 && u >= tiles * p.chosen; }
+    AKUNU_DEVICE u32 tile(u32 u) const { return u - choice(u) * tiles; }
+    AKUNU_DEVICE u32 id(u32 u) const { return id_of(smaller(u / tiles, p.chosen - 1)); }
+    // Where a unit's tile begins, of gates (0) or ups (1).
+    AKUNU_DEVICE const u8* at(Block b, u32 weight, u32 u, u32 id) const {
+        if (!is_shared(u)) return expert_tile_at<kReader>(b, weight, p.k, id, tile(u));
+        return b.buffer<u8>(kSharedGate + weight) + u64(tile(u)) * tile_bytes(kReader, p.k);
+    }
+};
+
+// act(gate)·up of the units, of whose inputs the warps have staged the steps that they multiply; results are `scale`
+// times what was multiplied.
+template <u32 kReader, typename Ids>
+AKUNU_DEVICE void multiply_chosen(Block b, const ChosenUnits<kReader, Ids>& chosen, const TileMemory& m, float scale) {
     using T = Fragments<kReader>;
     constexpr TileLayout kLayout = tile_layout(kReader);
     constexpr u32 kTogether = kTilesAtOnce / 2;
+    const ExpertsGateUpParams& p = chosen.p;
     const Output out{b.buffer<float>(6), b.buffer<u16>(7), p.formats};
     const u32 thread = thread_id_anew(), lane = thread % 32, warp = thread / 32, k = padded_inputs(p.k);
-    const u32 tiles = (p.n + kTileRows - 1) / kTileRows, units = tiles * p.chosen;
+    const u32 units = chosen.all();
     const TileInputs in = tile_inputs<T>(k, m, lane);
     u32 partials = m.partials;
     for (u32 begin = b.first(); begin < units; begin += kTogether * b.blocks()) {
         const u32 turns = smaller(kTogether, (units - begin + b.blocks() - 1) / b.blocks());
         for (u32 i = 0; i < turns; ++i) {
-            const u32 u = begin + i * b.blocks(), id = id_of(u / tiles);
-            const u8* const gates = expert_tile_at<kReader>(b, 0, p.k, id, u % tiles);
-            const u8* const ups = expert_tile_at<kReader>(b, 1, p.k, id, u % tiles);
+            const u32 u = begin + i * b.blocks(), id = chosen.id(u);
+            const u8 *const gates = chosen.at(b, 0, u, id), *const ups = chosen.at(b, 1, u, id);
             float sums[2][2] = {};
             const auto units_of = [&](u32 step, const u8*(&at)[2]) {
                 const u32 unit = step / kLayout.steps() * kLayout.unit_bytes();
@@ -67,24 +88,29 @@ AKUNU_DEVICE void multiply_chosen(Block b, const ExpertsGateUpParams& p, const T
             store_sums(partials, 2 * i, warp, lane, sums);
         }
         sync_block();
-        const u32 i = thread / kTileRows, u = begin + i * b.blocks(), n = u % tiles * kTileRows + thread % kTileRows;
-        const u32 id = id_of(smaller(u / tiles, p.chosen - 1));
-        if (i < turns && n < p.n) {
+        const u32 i = thread / kTileRows, u = begin + i * b.blocks();
+        const u32 n = chosen.tile(u) * kTileRows + thread % kTileRows, id = chosen.id(u);
+        if (i < turns && n < (chosen.is_shared(u) ? chosen.shared : p.n)) {
             const float gate = sum_of_warps(partials, 2 * i, thread % kTileRows) * scale;
             const float up = sum_of_warps(partials, 2 * i + 1, thread % kTileRows) * scale;
-            out.store(u64(u / tiles) * p.n + n, gated(b, id, n, gate, up));
+            const float v = gated(b, id, n, gate, up);
+            if (chosen.is_shared(u)) {
+                b.buffer<u16>(kSharedResults)[n] = to_half(v);
+            } else {
+                out.store(u64(chosen.choice(u)) * p.n + n, v);
+            }
         }
         partials = m.other_half(partials);
     }
 }
 // The tiles that the block begins with come to the second-level cache.
 template <u32 kReader, typename Ids>
-AKUNU_DEVICE void fetch_chosen(Block b, const ExpertsGateUpParams& p, Ids&& id_of) {
-    const u32 thread = thread_id_anew(), tiles = (p.n + kTileRows - 1) / kTileRows;
+AKUNU_DEVICE void fetch_chosen(Block b, const ChosenUnits<kReader, Ids>& chosen) {
+    const u32 thread = thread_id_anew();
     if (thread / 32 != 0) return;
-    const u32 u = b.first() + thread / 2 * b.blocks(), id = id_of(smaller(u / tiles, p.chosen - 1));
-    if (thread < kTilesAtOnce && u < tiles * p.chosen) {
-        fetch_to_cache(expert_tile_at<kReader>(b, thread % 2, p.k, id, u % tiles), tile_bytes(kReader, p.k));
+    const u32 u = b.first() + thread / 2 * b.blocks(), id = chosen.id(u);
+    if (thread < kTilesAtOnce && u < chosen.all()) {
+        fetch_to_cache(chosen.at(b, thread % 2, u, id), tile_bytes(kReader, chosen.p.k));
     }
 }
 template <u32 kReader>
@@ -93,13 +119,14 @@ AKUNU_DEVICE_CALL void experts_gate_up_row(Block b) {
     const auto& p = b.params<ExpertsGateUpParams>();
     const u32* ids = b.buffer<u32>(5);
     const auto id_of = [&](u32 choice) { return smaller(ids[choice], p.experts - 1); };
-    if (b.first() >= (p.n + kTileRows - 1) / kTileRows * p.chosen) return;
-    fetch_chosen<kReader>(b, p, id_of);
+    const ChosenUnits<kReader, decltype(id_of)> chosen{p, 0, id_of};
+    if (b.first() >= chosen.all()) return;
+    fetch_chosen(b, chosen);
     const u32 k = padded_inputs(p.k);
     const TileMemory m = tile_memory(k, 1);
     stage_inputs<T, false, false>(b, {p.k, k}, k, m, thread_id_anew());
     sync_warp();  // a warp has staged the very steps that it multiplies
-    multiply_chosen<kReader>(b, p, m, 1.0f, id_of);
+    multiply_chosen(b, chosen, m, 1.0f);
 }
 
 // Of norm_experts, behind the sums of tiles: the warps' sums of router rows, [kStagedRouterRows][kWarps], and then for
@@ -109,6 +136,27 @@ AKUNU_DEVICE RouteScratch scratch_of(const TileMemory& m, u32 experts, u32 group
     const u32 first = router_memory(m) + kStagedRouterRows * kWarps * 4;
     float* const gates = &shared_at<float>(first + warp * choice_bytes(experts, groups));
     return {gates, gates + experts, gates + 2 * experts};
+}
+
+// Products of two rows of a router, which may be none, with the row that the block has staged, times the weights of its
+// norm: of a block with more rows than it multiplies while it stages.
+AKUNU_DEVICE_CALL float2 router_products(Block b, const float* one, const float* other, const float* norm, u32 dim) {
+    RouterRows rows{{one, other}, false, {0.0f, 0.0f}};
+    const InputSource from{b.buffer<float>(0), norm, nullptr};
+    const u64* const words = b.taken();
+    for (u32 i = thread_id_anew() * 4; i < dim; i += kThreads * 4) {
+        RowInputs<true, RouterRows> in;
+        in.load_weight(from, i, true);
+        in.load_router(rows, i, true);
+        // The thread has waited for these words.
+        if (words != nullptr) {
+            in.poll(words, i, 0);
+        } else {
+            in.load(from, i, true);
+        }
+        in.add_logits(rows);
+    }
+    return {rows.sums[0], rows.sums[1]};
 }
 
 // A row's norm, its router, the choice, and gates and ups of those that are chosen. A block has the logits of some
@@ -124,20 +172,48 @@ AKUNU_DEVICE_CALL void norm_experts(Block b) {
     const u32 number = block_state().walk[b.slot].number;
     u64* const words = in_global(block_state().launch.words + number % kWordBuffers * kMostWords);
     const float* const bias = b.buffer<float>(10);
-    const auto router_row = [&](u32 n) { return n < experts ? b.buffer<float>(6) + u64(n) * dim : nullptr; };
-    RouterRows rows{{router_row(b.first()), router_row(b.first() + b.blocks())}, {0.0f, 0.0f}};
-    stage_inputs<T, true, true, false>(b, {dim, k}, k, m, thread, rows);
-    AKUNU_UNROLL
-    for (u32 r = 0; r < kStagedRouterRows; ++r) {
-        const float sum = reduce_warp(rows.sums[r], Add());
-        if (lane == 0) shared_at<float>(router_memory(m) + (r * kWarps + warp) * 4) = sum;
+    const u32 shared = kHasShared ? p.shared : 0, results = experts + (kHasShared ? p.shared_router : 0);
+    const auto router_row = [&](u32 n) {
+        const float* const row = n < experts ? b.buffer<float>(6) + u64(n) * dim : b.buffer<float>(kSharedRouter);
+        return n < results ? row : nullptr;
+    };
+    // The weights of a router's own norm take the place of a row.
+    const bool has_norm = kHasRouterNorm && !p.route.has_choice_bias;
+    const float* const own_norm = has_norm ? b.buffer<float>(kRouterNorm) : nullptr;
+    u32 staged = (own_norm != nullptr ? 1 : kStagedRouterRows) * b.blocks();
+    RouterRows rows{{router_row(b.first()), own_norm != nullptr ? own_norm : router_row(b.first() + b.blocks())},
+                    own_norm != nullptr,
+                    {0.0f, 0.0f}};
+    // Rows that are multiplied later come to the second-level cache meanwhile.
+    if (const u32 n = b.first() + staged + thread * b.blocks(); kHasMoreRows && n < results) {
+        fetch_to_cache(router_row(n), dim * 4);
     }
-    sync_block();
-    const float scale = staged_norm(m, 1.0f / float(dim), p.eps);
-    if (const u32 n = b.first() + thread * b.blocks(); thread < kStagedRouterRows && n < experts) {
-        float sum = 0.0f;
-        for (u32 w = 0; w < kWarps; ++w) sum += shared_at<float>(router_memory(m) + (thread * kWarps + w) * 4);
-        leave_word(words + n, float_to_bits(p.has_bias ? sum * scale + bias[n] : sum * scale), number);
+    stage_inputs<T, true, true, false>(b, {dim, k}, k, m, thread, rows);
+    float scale = 1.0f;
+    for (u32 begin = b.first();; staged = kStagedRouterRows * b.blocks()) {
+        AKUNU_UNROLL
+        for (u32 r = 0; r < kStagedRouterRows; ++r) {
+            const float sum = reduce_warp(rows.sums[r], Add());
+            if (lane == 0) shared_at<float>(router_memory(m) + (r * kWarps + warp) * 4) = sum;
+        }
+        sync_block();
+        scale = staged_norm(m, 1.0f / float(dim), p.eps);
+        if (const u32 n = begin + thread * b.blocks(); thread * b.blocks() < staged && n < results) {
+            float sum = 0.0f;
+            for (u32 w = 0; w < kWarps; ++w) sum += shared_at<float>(router_memory(m) + (thread * kWarps + w) * 4);
+            if (!kHasShared || n < experts) {
+                leave_word(words + n, float_to_bits(p.has_bias ? sum * scale + bias[n] : sum * scale), number);
+            } else {
+                b.buffer<float>(kSharedWeight)[0] = gate_of(kGateSigmoid, sum * scale);
+            }
+        }
+        begin += staged;
+        if (!kHasMoreRows || begin >= results) break;
+        const float2 sums = router_products(b, router_row(begin), router_row(begin + b.blocks()),
+                                            own_norm != nullptr ? own_norm : b.buffer<float>(1), dim);
+        rows.sums[0] = sums.x;
+        rows.sums[1] = sums.y;
+        sync_block();  // all sums have been read
     }
     // For a feed-forward beside the experts.
     const Output normed{nullptr, b.buffer<u16>(11), kActF16};
@@ -172,38 +248,51 @@ AKUNU_DEVICE_CALL void norm_experts(Block b) {
         b.buffer<float>(8)[lane] = mine.weight;
     }
     const auto id_of = [&](u32 choice) { return shuffle(mine.id, choice); };
-    fetch_chosen<kReader>(b, p.gate_up, id_of);
-    multiply_chosen<kReader>(b, p.gate_up, m, scale, id_of);
+    const ChosenUnits<kReader, decltype(id_of)> chosen{p.gate_up, shared, id_of};
+    fetch_chosen(b, chosen);
+    multiply_chosen(b, chosen, m, scale);
 }
 
 // The chosen experts' results, added up: one behind the other their inputs are one row, whose steps have the experts'
-// weights as factors, and tiles of all of them are dealt to the blocks.
+// weights as factors, and tiles of all of them are dealt to the blocks. A shared expert's inputs are the last ones.
 template <u32 kReader>
 AKUNU_DEVICE_CALL void experts_down_row(Block b) {
     using T = Fragments<kReader>;
     constexpr TileLayout kLayout = tile_layout(kReader);
     const auto& p = b.params<ExpertsDownParams>();
+    const u32 shared = kHasShared ? b.params<RowDownParams>().shared : 0, rows = p.chosen + (shared != 0 ? 1 : 0);
     const u32* ids = b.buffer<u32>(4);
     const float *weights = b.buffer<float>(5), *bias = b.buffer<float>(3);
     float* y = b.buffer<float>(2);
     const u32 thread = thread_id_anew(), lane = thread % 32, warp = thread / 32;
-    const RowLength row{p.k, padded_inputs(p.k)};
-    const u32 k = p.chosen * row.padded, each = row.padded / kStepInputs;
+    const RowLength row{p.k, padded_inputs(p.k), p.chosen, shared, b.buffer<u16>(kSharedInputs)};
+    const u32 k = p.chosen * row.padded + padded_inputs(shared), each = row.padded / kStepInputs;
+    const float* const factor = b.buffer<float>(kSharedFactor);
+    const auto weight_of = [&](u32 choice) {
+        return !kHasShared || choice < p.chosen ? weights[choice] : factor != nullptr ? factor[0] : 1.0f;
+    };
+    // Which row a step is of.
+    const auto row_of = [&](u32 step) { return kHasShared ? smaller(step / each, p.chosen) : step / each; };
     // As a matmul of so many results deals them, so that threads add to what they have left.
     const Share tiles = share_of((p.n + kTileRows - 1) / kTileRows, 0, k);
     u64* const words = in_global(block_state().walk[b.slot].left);
     const u32 number = block_state().walk[b.slot].number;
     const auto id_of = [&](u32 choice) { return smaller(ids[choice], p.experts - 1); };
+    const auto tile_at = [&](u32 choice, u32 tile) {
+        if (!kHasShared || choice < p.chosen) return expert_tile_at<kReader>(b, 0, p.k, id_of(choice), tile);
+        const u8* const codes = reinterpret_cast<const u8*>(b.command().weights[1].codes);
+        return codes + u64(tile) * tile_bytes(kReader, shared);
+    };
     if (tiles.begin == tiles.end) return;
-    if (const u32 tile = tiles.begin + warp; lane < p.chosen && tile < tiles.end) {
-        fetch_to_cache(expert_tile_at<kReader>(b, 0, p.k, id_of(lane), tile), tile_bytes(kReader, p.k));
+    if (const u32 tile = tiles.begin + warp; lane < rows && tile < tiles.end) {
+        fetch_to_cache(tile_at(lane, tile), tile_bytes(kReader, lane < p.chosen ? p.k : shared));
     }
     const TileMemory m = tile_memory(k, 1);
     const TileInputs in = tile_inputs<T>(k, m, lane);
     stage_inputs<T, false, false, true>(b, row, k, m, thread);
     sync_warp();
     for (u32 step = warp + lane * kWarps; step < k / kStepInputs; step += 32 * kWarps) {
-        shared_at<float>(m.factors + step * 4) *= weights[step / each];
+        shared_at<float>(m.factors + step * 4) *= weight_of(row_of(step));
     }
     sync_warp();
     u32 partials = m.partials;
@@ -215,9 +304,8 @@ AKUNU_DEVICE_CALL void experts_down_row(Block b) {
             add_steps<T, 1, 3>(
                 k / kStepInputs, in,
                 [&](u32 step, const u8*(&at)[1]) {
-                    const u32 in_row = step % each;
-                    at[0] = expert_tile_at<kReader>(b, 0, p.k, id_of(step / each), tile) +
-                            in_row / kLayout.steps() * kLayout.unit_bytes();
+                    const u32 of = row_of(step), in_row = step - of * each;
+                    at[0] = tile_at(of, tile) + in_row / kLayout.steps() * kLayout.unit_bytes();
                     return in_row % kLayout.steps();
                 },
                 sums);

@@ -330,7 +330,8 @@ AKUNU_DEVICE_CALL void experts_down(Block b) {
         if (p.rows > 1) return experts_down_tiles<F, SmallExpertTile>(b);
     }
     if constexpr (has_expert_rows(kReader)) {
-        if (takes_expert_rows(kReader, p.k, p.chosen)) return experts_down_row<kReader>(b);
+        const u32 shared = b.params<RowDownParams>().shared;
+        if (takes_expert_rows(kReader, p.k, p.chosen, shared)) return experts_down_row<kReader>(b);
     }
     experts_down_one<F>(b);
 }

@@ -81,6 +81,12 @@ AKUNU_DEVICE void run_weights(Block b) {
         case kOpHeadMatmul:
             if constexpr (kUses<kOpHeadMatmul>) head_matmul<F>(b);
             return;
+        case kOpLatentQueries:
+            if constexpr (kUses<kOpLatentQueries>) latent_queries<F>(b);
+            return;
+        case kOpLatentValues:
+            if constexpr (kUses<kOpLatentValues>) latent_values<F>(b);
+            return;
         default:
             if constexpr (kUses<kOpNormGateUp>) norm_gate_up<F>(b);
     }
@@ -156,7 +162,9 @@ AKUNU_DEVICE void run_attention(Block b) {
 
 AKUNU_DEVICE void run_other(Block b) {
     const u32 op = same_in_warp(b.command().op);
-    if (op != kOpNorm && op != kOpNormRoute && op != kOpNormExperts && op != kOpHeadMatmul) b.wait();
+    const bool waits_itself = op == kOpNorm || op == kOpNormRoute || op == kOpNormExperts || op == kOpHeadMatmul ||
+                              op == kOpNormSums || op == kOpLatentQueries || op == kOpLatentValues;
+    if (!waits_itself) b.wait();
     switch (op) {
 #define OP(name, function)                      \
     case name:                                  \
@@ -167,6 +175,7 @@ AKUNU_DEVICE void run_other(Block b) {
         OP(kOpRopeTable, rope_table)
         OP(kOpNorm, norm)
         OP(kOpNormAdd, norm_add)
+        OP(kOpNormSums, norm_sums)
         OP(kOpGatedNorm, gated_norm)
         OP(kOpLayerNorm, layer_norm)
         OP(kOpQuantize, quantize)

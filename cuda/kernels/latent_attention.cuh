@@ -8,64 +8,69 @@
 
 namespace akunu::cuda {
 
-// Writes a row's latent, normed, and its rotated key to the cache, and rotates the queries: a warp for each head, and
-// one for what is kept.
+// By a warp: turns the elements of a query or a key that have a position, times `scale`.
+AKUNU_DEVICE void turn_latent(const LatentKvParams& p, const float* table, const float* from, float* to, float scale) {
+    const u32 half = p.rope_dim / 2;
+    const bool interleaved = p.style == kRopeInterleaved;
+    for (u32 i = lane_id(); i < half; i += 32) {
+        const u32 first = interleaved ? 2 * i : i, second = interleaved ? 2 * i + 1 : i + half;
+        const float x = from[first] * scale, y = from[second] * scale;
+        const float c = table[2 * i], s = table[2 * i + 1];
+        to[first] = x * c - y * s;
+        to[second] = x * s + y * c;
+    }
+}
+
+// By a block: writes row r's latent, normed, and its rotated key to the cache.
+template <u32 kTypes>
+AKUNU_DEVICE_CALL void keep_row(Block b, const LatentKvParams& p, u32 r) {
+    constexpr u32 kEach = kMaxLatentKey / kThreads;
+    static_assert(kMaxLatentKey % kThreads == 0, "all elements are some thread's");
+    const u32 key_dim = p.latent + p.rope_dim;
+    const float *x = b.buffer<float>(0) + u64(r) * key_dim, *norm = b.buffer<float>(3);
+    float* const kept = reinterpret_cast<float*>(b.shared());
+    // All that is read is asked for before the first of it is waited for.
+    float v[kEach], factor[kEach], sum = 0.0f;
+    AKUNU_UNROLL
+    for (u32 i = 0; i < kEach; ++i) {
+        const u32 d = i * kThreads + thread_id();
+        v[i] = d < key_dim ? x[d] : 0.0f;
+        factor[i] = d < p.latent ? norm[d] : 0.0f;
+        sum += d < p.latent ? v[i] * v[i] : 0.0f;
+    }
+    const float scale = 1.0f / sqrtf(reduce_block(b, sum, Add()) / float(p.latent) + p.eps);
+    AKUNU_UNROLL
+    for (u32 i = 0; i < kEach; ++i) {
+        const u32 d = i * kThreads + thread_id();
+        if (d < key_dim) kept[d] = d < p.latent ? v[i] * scale * factor[i] : v[i];
+    }
+    sync_block();
+    if (warp_id() != 0) return;
+    turn_latent(p, b.buffer<float>(2) + u64(r) * p.rope_dim, kept + p.latent, kept + p.latent, 1.0f);
+    sync_warp();
+    const Row row = b.buffer<Row>(5)[r];
+    const KvUnit<key_type(kTypes)> to{b.buffer<u8>(4), b.buffer<u32>(6) + u64(row.slot) * p.max_pages,
+                                      u64(p.page_words) * 4, key_dim};
+    to.store(row.position + p.step, kept);
+}
+
+// What is kept of each row, by blocks, and its queries rotated, a warp for each head.
 template <u32 kTypes>
 AKUNU_DEVICE_CALL void latent_kv(Block b) {
     const auto& p = b.params<LatentKvParams>();
-    const u32 key_dim = p.latent + p.rope_dim, query_dim = p.nope_dim + p.rope_dim, half = p.rope_dim / 2;
-    const bool interleaved = p.style == kRopeInterleaved;
-    static_assert(kWarps * kMaxLatentKey * 4 <= kOpBytes, "there is room");
-    float* const kept = reinterpret_cast<float*>(b.shared()) + warp_id() * kMaxLatentKey;
-    sync_block();
-    for (u32 u = b.first() * kWarps + warp_id(); u < p.rows * (p.n_heads + 1); u += b.blocks() * kWarps) {
-        const u32 r = u / (p.n_heads + 1), head = u % (p.n_heads + 1);
-        const Row row = b.buffer<Row>(5)[r];
-        const u32 position = row.position + p.step;
-        const float* table = b.buffer<float>(2) + u64(r) * p.rope_dim;
-        const auto turn = [&](const float* from, float* to, float scale) {
-            for (u32 i = lane_id(); i < half; i += 32) {
-                const u32 first = interleaved ? 2 * i : i, second = interleaved ? 2 * i + 1 : i + half;
-                const float x = from[first] * scale, y = from[second] * scale;
-                const float c = table[2 * i], s = table[2 * i + 1];
-                to[first] = x * c - y * s;
-                to[second] = x * s + y * c;
-            }
-        };
-        if (head < p.n_heads) {
-            float* x = b.buffer<float>(1) + (u64(r) * p.n_heads + head) * query_dim;
-            float scale = 1.0f;
-            if (p.temperature_length) {
-                scale += p.temperature * logf(1.0f + float(position / p.temperature_length));
-                for (u32 d = lane_id(); d < p.nope_dim; d += 32) x[d] *= scale;
-            }
-            turn(x + p.nope_dim, x + p.nope_dim, scale);
-            continue;
+    const u32 query_dim = p.nope_dim + p.rope_dim;
+    static_assert(kMaxLatentKey * 4 <= kOpBytes, "there is room");
+    for (u32 r = b.first(); r < p.rows; r += b.blocks()) keep_row<kTypes>(b, p, r);
+    for (u32 u = b.first() * kWarps + warp_id(); u < p.rows * p.n_heads; u += b.blocks() * kWarps) {
+        const u32 r = u / p.n_heads;
+        float* x = b.buffer<float>(1) + u64(u) * query_dim;
+        float scale = 1.0f;
+        if (p.temperature_length) {
+            const u32 position = b.buffer<Row>(5)[r].position + p.step;
+            scale += p.temperature * logf(1.0f + float(position / p.temperature_length));
+            for (u32 d = lane_id(); d < p.nope_dim; d += 32) x[d] *= scale;
         }
-        // All that is read is asked for before the first of it is waited for.
-        const float *x = b.buffer<float>(0) + u64(r) * key_dim, *norm = b.buffer<float>(3);
-        float v[kMaxLatentKey / 32], factor[kMaxLatentKey / 32], sum = 0.0f;
-        AKUNU_UNROLL
-        for (u32 i = 0; i < kMaxLatentKey / 32; ++i) {
-            const u32 d = i * 32 + lane_id();
-            v[i] = d < key_dim ? x[d] : 0.0f;
-            factor[i] = d < p.latent ? norm[d] : 0.0f;
-        }
-        AKUNU_UNROLL
-        for (u32 i = 0; i < kMaxLatentKey / 32; ++i) sum += i * 32 + lane_id() < p.latent ? v[i] * v[i] : 0.0f;
-        const float scale = 1.0f / sqrtf(reduce_warp(sum, Add()) / float(p.latent) + p.eps);
-        AKUNU_UNROLL
-        for (u32 i = 0; i < kMaxLatentKey / 32; ++i) {
-            const u32 d = i * 32 + lane_id();
-            if (d < key_dim) kept[d] = d < p.latent ? v[i] * scale * factor[i] : v[i];
-        }
-        sync_warp();
-        turn(kept + p.latent, kept + p.latent, 1.0f);
-        sync_warp();
-        const KvUnit<key_type(kTypes)> to{b.buffer<u8>(4), b.buffer<u32>(6) + u64(row.slot) * p.max_pages,
-                                          u64(p.page_words) * 4, key_dim};
-        to.store(position, kept);
-        sync_warp();
+        turn_latent(p, b.buffer<float>(2) + u64(r) * p.rope_dim, x + p.nope_dim, x + p.nope_dim, scale);
     }
 }
 
@@ -224,38 +229,116 @@ struct HeadRows {
         if (group < groups) add_group<F, kAtOnce>(xs + group * kGroupStride, held, sum);
     }
 };
-template <typename F>
-AKUNU_DEVICE_CALL void head_matmul_rows(Block b) {
-    const auto& p = b.params<HeadMatmulParams>();
+// A block's share of heads' products: the units from `first` on that are so many apart.
+struct HeadShare {
+    u32 first, apart;
+};
+// Row after row and head after head: begin(m, part) brings the m-th input to shared memory, if it is another one than
+// before, and store(m, n, v, next) takes the results. Where kPairs, of an even row `next` is that of the row behind it.
+template <typename F, bool kPairs = false, typename Begin, typename Store>
+AKUNU_DEVICE void multiply_heads(Block b, const HeadMatmulParams& p, const HeadShare& share, Begin&& begin,
+                                 Store&& store) {
     HeadRows<F> rows(p);
     const float* xs = reinterpret_cast<const float*>(b.shared());
-    const u32 y_stride = p.n + p.copied, units = rows.parts * p.rows * p.heads;
-    u32 staged = ~0u;
-    for (u32 u = b.first(); u < units || staged == ~0u; u += b.blocks()) {
+    const u32 units = rows.parts * p.rows * p.heads;
+    float sum[HeadRows<F>::kAtOnce] = {};
+    bool waits = true;
+    // Units, and each one's groups where they are more than lanes: weights are asked for at one place, since unpacking
+    // them is most of the code.
+    AKUNU_NO_UNROLL
+    for (u32 u = share.first, passed = 0; u < units || waits;) {
         const u32 m = u / rows.parts, part = u % rows.parts, lane = lane_id() % rows.lanes;
-        if (u < units) rows.fetch(b, m % p.heads, part, lane);
-        if (staged == ~0u) b.wait();
-        if (u >= units) return;
-        const float* x = b.buffer<float>(0) + u64(m) * p.x_stride;
-        if (m != staged) stage_input(b, p.k, [&](u32 i) { return x[i]; });
-        staged = m;
-        float* y = b.buffer<float>(2) + u64(m) * y_stride;
-        if (part == 0) {
-            for (u32 i = thread_id(); i < p.copied; i += kThreads) y[p.n + i] = x[p.k + i];
-        }
-        float sum[HeadRows<F>::kAtOnce] = {};
-        AKUNU_NO_UNROLL
-        for (u32 group = lane;; group += rows.lanes) {
-            rows.add(xs, group, sum);
-            if (group - lane + rows.lanes >= rows.groups) break;
-            rows.fetch(b, m % p.heads, part, group + rows.lanes);
-        }
+        if (u < units) rows.fetch(b, m % p.heads, part, passed + lane);
+        if (waits) b.wait();
+        waits = false;
+        if (u >= units) break;
+        if (passed == 0) begin(m, part);
+        rows.add(xs, passed + lane, sum);
+        passed += rows.lanes;
+        if (passed < rows.groups) continue;
         AKUNU_UNROLL
         for (u32 i = 0; i < HeadRows<F>::kAtOnce; ++i) {
             for (u32 mask = rows.lanes / 2; mask > 0; mask /= 2) sum[i] += shuffle_xor(sum[i], mask);
-            if (lane == 0 && rows.row(part, i) < p.n) y[rows.row(part, i)] = sum[i];
+            // What the next row has, if it is the warp's.
+            const float next = kPairs ? shuffle_xor(sum[i], rows.lanes % 32) : 0.0f;
+            if (lane == 0 && rows.row(part, i) < p.n) store(m, rows.row(part, i), sum[i], next);
+            sum[i] = 0.0f;
         }
+        passed = 0;
+        u += share.apart;
     }
+}
+template <typename F>
+AKUNU_DEVICE_CALL void head_matmul_rows(Block b) {
+    const auto& p = b.params<HeadMatmulParams>();
+    const u32 y_stride = p.n + p.copied;
+    float* const y = b.buffer<float>(2);
+    u32 staged = ~0u;
+    multiply_heads<F>(
+        b, p, {b.first(), b.blocks()},
+        [&](u32 m, u32 part) {
+            const float* x = b.buffer<float>(0) + u64(m) * p.x_stride;
+            if (m != staged) stage_input(b, p.k, [&](u32 i) { return x[i]; });
+            staged = m;
+            if (part != 0) return;
+            for (u32 i = thread_id(); i < p.copied; i += kThreads) y[u64(m) * y_stride + p.n + i] = x[p.k + i];
+        },
+        [&](u32 m, u32 n, float v, float) { y[u64(m) * y_stride + n] = v; });
+}
+
+// Of one row what is kept, by the last block, and its queries times their heads' weights of keys, with their rotated
+// ends behind, by the others.
+template <typename F>
+AKUNU_DEVICE_CALL void latent_queries(Block b) {
+    const auto& both = b.params<LatentQueriesParams>();
+    const auto& p = both.product;
+    const u32 y_stride = p.n + p.copied, others = b.blocks() - 1;
+    float* const y = b.buffer<float>(7);
+    const bool keeps = b.first() == others;
+    const HeadShare share{keeps && others != 0 ? ~0u : b.first(), larger(others, 1)};
+    multiply_heads<F>(
+        b, p, share,
+        [&](u32 m, u32 part) {
+            const float* x = b.buffer<float>(1) + u64(m) * p.x_stride;
+            stage_input(b, p.k, [&](u32 i) { return x[i]; });
+            if (part != 0 || warp_id() != 0) return;
+            turn_latent(both.kept, b.buffer<float>(2), x + p.k, y + u64(m) * y_stride + p.n, 1.0f);
+        },
+        [&](u32 m, u32 n, float v, float) { y[u64(m) * y_stride + n] = v; });
+    if (!keeps) return;
+#define X(type) \
+    if (b.command().kv == (type)) keep_row<type>(b, both.kept, 0);
+    AKUNU_KV_TYPES
+#undef X
+}
+
+// Of one row what its splits of keys have found, joined, times the heads' weights of values, in F16.
+template <typename F>
+AKUNU_DEVICE_CALL void latent_values(Block b) {
+    const auto& both = b.params<LatentValuesParams>();
+    const auto& p = both.product;
+    u16* const y = b.buffer<u16>(2);
+    u64* const words = in_global(block_state().walk[b.slot].left);
+    const u32 number = block_state().walk[b.slot].number;
+    const float *const partials = b.buffer<float>(0), *const stats = partials + u64(p.heads) * kMaxSplits * p.k;
+    multiply_heads<F, true>(
+        b, p, {b.first(), b.blocks()},
+        [&](u32 m, u32) {
+            const u32 splits = splits_of(b.buffer<Row>(1)[0].position + both.attention.step + 1, kLatentKeys);
+            const SplitWeights weights(stats, m, splits, nullptr);
+            stage_input(b, p.k, [&](u32 i) {
+                float v = 0.0f;
+                for (u32 s = 0; s < splits; ++s) {
+                    v += weights.of(s) * partials[(u64(m) * kMaxSplits + s) * p.k + i];
+                }
+                return v / weights.sum;
+            });
+        },
+        [&](u32 m, u32 n, float v, float next) {
+            const u64 at = u64(m) * p.n + n;
+            if (words != nullptr && n % 2 == 0) leave_word(words + at / 2, pack_halves(v, next), number);
+            y[at] = to_half(v);
+        });
 }
 
 // Of many rows, a head's by tiles, as if it were an expert that all of them have.

@@ -51,11 +51,22 @@ struct InputSource {
 
 AKUNU_DEVICE float dot(const float4& a, const float4& b) { return (a.x * b.x + a.y * b.y) + (a.z * b.z + a.w * b.w); }
 
+// What a row's experts may have besides (ExpertKind): all of it where it is not given.
+#ifndef AKUNU_EXPERT_KINDS
+#define AKUNU_EXPERT_KINDS X(kWithShared) X(kWithRouterNorm) X(kWithMoreRows)
+#endif
+#define X(kind) | (kind)
+constexpr u32 kExpertKinds = 0 AKUNU_EXPERT_KINDS;
+#undef X
+constexpr bool kHasShared = (kExpertKinds & kWithShared) != 0, kHasRouterNorm = (kExpertKinds & kWithRouterNorm) != 0,
+               kHasMoreRows = (kExpertKinds & kWithMoreRows) != 0;
+
 // Rows of a router's F32 weights whose products with a row's normed inputs are computed while these are staged, but for
-// the norm's factor: null where there is none.
+// the norm's factor: null where there is none. Where the router has a norm of its own, the last one is its weights.
 struct RouterRows {
     static constexpr u32 kAtOnce = kStagedRouterRows;
     const float* at[kAtOnce];
+    bool own_norm;
     float sums[kAtOnce];  // of a thread
 };
 struct NoRouterRows {
@@ -80,7 +91,8 @@ struct RowInputs {
     }
     AKUNU_DEVICE void add_logits(Router& rows) const {
         if constexpr (Router::kAtOnce != 0) {
-            const float4 v{x.x * weight.x, x.y * weight.y, x.z * weight.z, x.w * weight.w};
+            const float4& by = kHasRouterNorm && rows.own_norm ? router[Router::kAtOnce - 1] : weight;
+            const float4 v{x.x * by.x, x.y * by.y, x.z * by.z, x.w * by.w};
             AKUNU_UNROLL
             for (u32 r = 0; r < Router::kAtOnce; ++r) rows.sums[r] += dot(router[r], v);
         }
@@ -182,9 +194,11 @@ AKUNU_DEVICE float put_codes(const TileMemory& m, u32 i, bool there, u32 lane, u
     return bits_to_float(top) * (1.0f / kMostCode);
 }
 
-// Inputs of a row, and with the zeros behind them.
+// Inputs of a row, and with the zeros behind them. Of several rows, the one behind the first `rows` is elsewhere, and
+// has so many.
 struct RowLength {
-    u32 inputs, padded;
+    u32 inputs, padded, rows = 0, last_inputs = 0;
+    const u16* last = nullptr;
 };
 
 // Waits for the row, if it has not been waited for, and splits it into parts, as kind T reads them. Where kRows, `k` is
@@ -268,9 +282,17 @@ AKUNU_DEVICE void stage_inputs(Block b, const RowLength& row, u32 k, const TileM
         const auto load = [&](Inputs(&to)[kAtOnce], u32 base) {
             AKUNU_UNROLL
             for (u32 j = 0; j < kAtOnce; ++j) {
-                const u32 at = base + j * kApart, which = (at / kStepInputs * share) >> 20;
-                const u32 in_row = at - which * row.padded;
-                to[j].load(from, which * row.inputs + in_row, (!kRows || at < k) && in_row < row.inputs);
+                const u32 at = base + j * kApart;
+                if constexpr (kRows) {
+                    const u32 of = (at / kStepInputs * share) >> 20, which = kHasShared ? smaller(of, row.rows) : of;
+                    const u32 in_row = at - which * row.padded;
+                    const bool last = kHasShared && which == row.rows;
+                    const u16* const halves = last ? row.last : from.halves + which * row.inputs;
+                    to[j].load({from.x, from.norm, halves}, in_row,
+                               at < k && in_row < (last ? row.last_inputs : row.inputs));
+                } else {
+                    to[j].load(from, at, at < row.inputs);
+                }
             }
         };
         load_weights(inputs, thread * kEach);

@@ -125,8 +125,9 @@ AKUNU_DEVICE float rms_scale(Block b, const float* x, u32 dim, float eps, float 
 }
 
 // A part of a row, which a thread has all at once.
+template <u32 kOf = 16>
 struct RowPart {
-    static constexpr u32 kEach = 16, kInputs = kThreads * kEach;
+    static constexpr u32 kEach = kOf, kInputs = kThreads * kEach;
     float v[kEach];
     AKUNU_DEVICE void load(const float* x, u32 first, u32 n) {
         AKUNU_UNROLL
@@ -197,25 +198,26 @@ AKUNU_DEVICE_CALL void norm(Block b) {
         b.wait();
         return norm_by_warps(b, p, x, norms, gathered, out);
     }
-    RowPart row, weight;
+    using Part = RowPart<>;
+    Part row, weight;
     weight.load(norms, 0, b.first() < p.rows ? p.dim : 0);
     b.wait();
     for (u32 r = b.first(); r < p.rows; r += b.blocks()) {
         const float* in = x + u64(p.gather ? gathered[r] : r) * p.dim;
         float sum = 0.0f;
-        for (u32 first = 0; first < p.dim; first += RowPart::kInputs) {
+        for (u32 first = 0; first < p.dim; first += Part::kInputs) {
             row.load(in, first, p.dim);
             AKUNU_UNROLL
-            for (u32 i = 0; i < RowPart::kEach; ++i) sum += row.v[i] * row.v[i];
+            for (u32 i = 0; i < Part::kEach; ++i) sum += row.v[i] * row.v[i];
         }
         const float scale = 1.0f / sqrtf(reduce_block(b, sum, Add()) / float(p.dim) + p.eps);
-        for (u32 first = 0; first < p.dim; first += RowPart::kInputs) {
-            if (p.dim > RowPart::kInputs) {
+        for (u32 first = 0; first < p.dim; first += Part::kInputs) {
+            if (p.dim > Part::kInputs) {
                 row.load(in, first, p.dim);
                 weight.load(norms, first, p.dim);
             }
             AKUNU_UNROLL
-            for (u32 i = 0; i < RowPart::kEach; ++i) {
+            for (u32 i = 0; i < Part::kEach; ++i) {
                 const u32 at = first + i * kThreads + thread_id();
                 if (at < p.dim) out.store(u64(r) * p.dim + at, row.v[i] * scale * weight.v[i]);
             }
@@ -235,6 +237,41 @@ AKUNU_DEVICE_CALL void norm_add(Block b) {
         for (u32 i = thread_id(); i < p.dim; i += kThreads) {
             out[i] = (out[i] + in[i] * scale * weight[i]) * p.sum_scale;
         }
+    }
+}
+
+// See NormSumsParams: one block. The weights are read while it waits.
+AKUNU_DEVICE_CALL void norm_sums(Block b) {
+    using Part = RowPart<kMostNormSums / kThreads>;
+    const auto& p = b.params<NormSumsParams>();
+    const u32 dim = b.first() == 0 ? p.dim : 0;
+    Part sum, row, stream, norms[3];
+    AKUNU_UNROLL
+    for (u32 i = 0; i < 3; ++i) norms[i].load(b.buffer<float>(2 * i + 1), 0, dim);
+    b.wait();
+    if (dim == 0) return;
+    sum.load(b.buffer<float>(0), 0, dim);
+    row.load(b.buffer<float>(2), 0, dim);
+    stream.load(b.buffer<float>(4), 0, dim);
+    const auto scale_of = [&](const Part& of, float eps) {
+        float squares = 0.0f;
+        AKUNU_UNROLL
+        for (u32 i = 0; i < Part::kEach; ++i) squares += of.v[i] * of.v[i];
+        return 1.0f / sqrtf(reduce_block(b, squares, Add()) / float(dim) + eps);
+    };
+    const auto add = [&](Part& to, const Part& of, float scale, const Part& norm, float sum_scale) {
+        AKUNU_UNROLL
+        for (u32 i = 0; i < Part::kEach; ++i) to.v[i] = (to.v[i] + of.v[i] * scale * norm.v[i]) * sum_scale;
+    };
+    const float first = scale_of(sum, p.eps[0]), second = scale_of(row, p.eps[1]);
+    AKUNU_UNROLL
+    for (u32 i = 0; i < Part::kEach; ++i) sum.v[i] = sum.v[i] * first * norms[0].v[i];
+    add(sum, row, second, norms[1], p.sum_scale[0]);
+    add(stream, sum, scale_of(sum, p.eps[2]), norms[2], p.sum_scale[1]);
+    AKUNU_UNROLL
+    for (u32 i = 0; i < Part::kEach; ++i) {
+        const u32 at = i * kThreads + thread_id();
+        if (at < dim) b.buffer<float>(4)[at] = stream.v[i];
     }
 }
 

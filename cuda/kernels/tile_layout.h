@@ -85,10 +85,11 @@ constexpr u64 row_codes_bytes(u64 k) {
     return k * 2 + k / 4 + (k / kStepInputs + 3) / 4 * 16 + kWarps * 4 + u64{2} * kPartialsBytes;
 }
 // Whether experts' weights are codes in tiles that one row takes on the tensor cores; and of rows of `cols` whether so
-// many rows' inputs have room beside the sums.
+// many rows' inputs have room beside the sums, with those of a shared expert's row behind them.
 constexpr bool has_expert_rows(u32 reader) { return tile_layout(reader).inputs != 0 && input_parts(reader) == 1; }
-constexpr bool takes_expert_rows(u32 reader, u64 cols, u64 rows) {
-    return has_expert_rows(reader) && in_tiles(reader, cols) && row_codes_bytes(rows * padded_inputs(cols)) <= kOpBytes;
+constexpr bool takes_expert_rows(u32 reader, u64 cols, u64 rows, u64 shared = 0) {
+    return has_expert_rows(reader) && in_tiles(reader, cols) &&
+           row_codes_bytes(rows * padded_inputs(cols) + padded_inputs(shared)) <= kOpBytes;
 }
 // What a warp needs to choose a row's experts in: gates, scores, and sums of groups; and the memory of a command that
 // does so between the codes and the sums.

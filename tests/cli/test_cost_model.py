@@ -273,6 +273,21 @@ def test_what_another_command_does_has_no_dispatch() -> None:
 
 @nvidia
 @pytest.mark.parametrize(
+    ("model", "counts"),
+    [
+        ("qwen3-30b-a3b-6-layers:q4_k_m", {5}),
+        ("gpt-oss-20b-6-layers:mxfp4", {5}),
+        ("qwen3.6-35b-a3b-8-layers:q4_k_m", {7, 8}),  # attention; a delta net
+        ("gemma4-26b-a4b-6-layers:q4_k_m", {10, 12}),  # with a window; heads of 512 elements
+        ("glm-4.7-flash-6-layers:q4_k_m", {8}),
+    ],
+)
+def test_commands_of_a_layer_of_experts(model: str, counts: set[int]) -> None:
+    assert set(layers(plan(model, chip="H200")).values()) == counts
+
+
+@nvidia
+@pytest.mark.parametrize(
     ("model", "measured"),
     [
         ("llama3.2-1b:q4_0", 2700),

@@ -77,4 +77,61 @@ inline SyntheticModel synthetic_hybrid(DType weights) {
     return m;
 }
 
+// What stands beside experts: a shared one that has a router, a plain one, or one where all have norms of their own.
+enum class Beside { kRouted, kPlain, kNormed };
+// With experts in the last layer.
+inline SyntheticModel synthetic_experts(DType weights, Beside beside) {
+    SyntheticModel m = synthetic_model(weights);
+    constexpr std::uint32_t kCount = 8, kDim = 256;
+    const std::uint32_t dim = m.config.dim;
+    ExpertsConfig experts;
+    experts.count = kCount;
+    experts.used = 2;
+    experts.dim = kDim;
+    experts.shared_dim = 2 * kDim;
+    m.config.blocks.back().mixer = experts;
+    const std::string p = "layers.1.";
+    m.shapes[p + "router"] = {DType::F32, kCount, dim};
+    if (beside == Beside::kRouted) m.shapes[p + "shared_router"] = {DType::F32, 1, dim};
+    m.shapes[p + "experts_gate"] = m.shapes[p + "experts_up"] = {weights, kCount * kDim, dim};
+    m.shapes[p + "experts_down"] = {weights, kCount * dim, kDim};
+    m.shapes[p + "shared_gate"] = m.shapes[p + "shared_up"] = {weights, 2 * kDim, dim};
+    m.shapes[p + "shared_down"] = {weights, dim, 2 * kDim};
+    if (beside != Beside::kNormed) return m;
+    for (const char* of : {"router", "experts", "post_experts", "post_shared", "post_ffn"}) {
+        m.shapes[p + of + "_norm"] = {DType::F32, 1, dim};
+    }
+    return m;
+}
+
+// With latent attention in the first layer.
+inline SyntheticModel synthetic_latents(DType weights) {
+    SyntheticModel m = synthetic_model(weights);
+    LatentAttentionConfig c;
+    c.n_heads = 4;
+    c.q_rank = 256;
+    c.latent = 256;
+    c.nope_dim = 256;
+    c.rope_dim = 64;
+    c.value_dim = 256;
+    c.rope = 0;
+    c.scale = 0.1f;
+    c.norm_eps = 1e-6f;
+    m.config.blocks[0].mixer = c;
+    const std::string p = "layers.0.";
+    const std::uint64_t dim = m.config.dim, heads = c.n_heads;
+    const auto matrix = [&](const char* name, std::uint64_t rows, std::uint64_t cols) {
+        m.shapes[p + name] = {weights, rows, cols};
+    };
+    matrix("latent_q_a", c.q_rank, dim);
+    matrix("latent_q", heads * c.query_dim(), c.q_rank);
+    matrix("latent_kv_a", c.key_dim(), dim);
+    matrix("latent_k", heads * c.latent, c.nope_dim);
+    matrix("latent_v", heads * c.value_dim, c.latent);
+    matrix("attn_output", dim, heads * c.value_dim);
+    m.shapes[p + "latent_q_norm"] = {DType::F32, 1, c.q_rank};
+    m.shapes[p + "latent_kv_norm"] = {DType::F32, 1, c.latent};
+    return m;
+}
+
 }  // namespace akunu::test

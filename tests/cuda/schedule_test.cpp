@@ -264,6 +264,11 @@ void check_joined_sums(const DispatchTable& decode) {
     }
 }
 
+struct LayerCounts {
+    int commands = 0, barriers = 0, words = 0;
+    bool operator==(const LayerCounts&) const = default;
+};
+
 std::unique_ptr<Engine> planned(const SyntheticModel& m, std::uint32_t cards = 1) {
     return std::make_unique<Engine>(std::make_unique<cuda::PlanDevice>(chip(), cards), m.config, m.source(),
                                     EngineOptions{.context = 96, .parallel = 2}, Progress{});
@@ -280,7 +285,7 @@ int main() {
         for (const Program* p : replay.programs) {
             const Schedules s = compile_schedules(p->table, geometry());
             mutate(p->table, s.plain, s.streams, n);
-            mutate(p->table, s.fused, s.streams, n);
+            mutate(p->table, s.fused, s.fused_streams, n);
             const auto sums = std::ranges::count(p->table.commands, Op::kAllReduce, &DispatchCmd::op);
             const auto joined = std::ranges::count(s.fused, 1u, &Command::reduces);
             if (p->table.phase == "decode") {
@@ -297,12 +302,34 @@ int main() {
             for (const Program* p : replay.programs) {
                 const Schedules s = compile_schedules(p->table, geometry());
                 mutate(p->table, s.plain, s.streams, n);
-                mutate(p->table, s.fused, s.streams, n);
+                mutate(p->table, s.fused, s.fused_streams, n);
             }
         }
         check_tables(Inspector(*engine).replay_of({Phase::kDecode, 1, 0}).programs.front()->table);
         check_fusion(Inspector(*engine).replay_of({Phase::kDecode, 1, 0}).programs.front()->table);
     }
+    // Commands of a layer of experts, and of latent attention: those that wait for a barrier, and for words.
+    const auto layer_of = [&](const SyntheticModel& m, int layer) {
+        const auto engine = planned(m);
+        const ReplayCall replay = Inspector(*engine).replay_of({Phase::kDecode, 1, 0});
+        LayerCounts found;
+        for (const Program* p : replay.programs) {
+            const Schedules s = compile_schedules(p->table, geometry());
+            mutate(p->table, s.plain, s.streams, n);
+            mutate(p->table, s.fused, s.fused_streams, n);
+            for (const Command& c : s.fused) {
+                if (p->table.labels[c.label].layer != layer) continue;
+                ++found.commands;
+                found.barriers += c.barrier && !c.reads_words;
+                found.words += c.reads_words;
+            }
+        }
+        return found;
+    };
+    check(layer_of(synthetic_experts(DType::Q4_0, Beside::kRouted), 1) == LayerCounts{5, 1, 4}, "a routed one");
+    check(layer_of(synthetic_experts(DType::Q4_0, Beside::kPlain), 1) == LayerCounts{5, 1, 4}, "a plain one");
+    check(layer_of(synthetic_experts(DType::Q4_0, Beside::kNormed), 1) == LayerCounts{8, 3, 3}, "one with norms");
+    check(layer_of(synthetic_latents(DType::Q4_0), 0) == LayerCounts{8, 4, 4}, "latent attention");
     std::printf("refused: %d barriers, %d swaps, %d addresses, %d fields, %d streams\n", n.barriers, n.swaps,
                 n.addresses, n.fields, n.streams);
 
@@ -330,7 +357,7 @@ int main() {
     for (const Program* p : replay.programs) {
         const Schedules s = compile_schedules(p->table, geometry());
         const auto begin = std::chrono::steady_clock::now();
-        check_schedule(p->table, s.fused, s.streams, geometry().sizes().slot_bytes);
+        check_schedule(p->table, s.fused, s.fused_streams, geometry().sizes().slot_bytes);
         const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - begin;
         std::printf("%s: %zu commands checked in %.3f ms\n", p->table.phase.c_str(), s.fused.size(), took.count());
         // Five commands a layer; the first waits for the embedding.

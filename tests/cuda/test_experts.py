@@ -141,10 +141,22 @@ def numbers(count, used, dim):
     return {"expert_count": count, "expert_used_count": used, "expert_feed_forward_length": dim}
 
 
+layers = {
+    "attention.sliding_window_pattern": [True, False], "attention.head_count_kv": [2, 1],
+    "attention.key_length_swa": 32, "attention.value_length_swa": 32, "rope.dimension_count_swa": 32,
+}
+nets = {"ssm.group_count": 2, "ssm.time_step_rank": 4, "ssm.inner_size": 512}
 made = {
     "biased": small("gpt-oss-20b", numbers(9, 3, 160), dim=288, n_kv_heads=2, ffn_dim=160),
     "softmax": small("qwen3-30b-a3b", numbers(10, 8, 256), dim=512, n_kv_heads=2, ffn_dim=256),
     "shared": small("glm-4.7-flash", numbers(9, 3, 256), dim=256, ffn_dim=512),
+    "normed": small(
+        "gemma4-26b-a4b", numbers(9, 3, 128) | layers, dim=256, n_kv_heads=2, ffn_dim=256, head_dim=64
+    ),
+    "gated": small(
+        "qwen3.6-35b-a3b", numbers(9, 3, 256) | nets | {"expert_shared_feed_forward_length": 512}, dim=256,
+        n_kv_heads=2, ffn_dim=256,
+    ),
 }
 engines.SHAPES = synthetic.SHAPES = {**shapes.SHAPES, **made}
 
@@ -161,21 +173,36 @@ with engines.open_engine(NAME, device="cuda", context=64, chunk=16, threads=2) a
     slot = engine.open()
     engine.begin(ids, slot=slot, temperature=0.0, end_ids=(), reuse=False)
     print(tokens(engine, 12, 1) + tokens(engine, 1, 8))
-    merged = [c["op"] for c in engine.profile("decode", 1, 0, 1) if c["dispatches"] == 0]
-    print([op for op in merged if op in ("norm", "matmul", "route")])
+    commands = engine.profile("decode", 1, 0, 1)
+    first = next(i for i, c in enumerate(commands) if c["op"] == "route") - 2
+    last = next(i for i, c in enumerate(commands) if c["op"] == "experts_down")
+    print([c["op"] for c in commands[first:last + 2] if c["dispatches"] == 0])
 """
 
 
+#: Of a layer what other commands do: of models without a shared expert, with one that has a router, with one
+#: that has none, and with norms of their own.
+ALONE = ["norm", "matmul", "route"]
+GATED = [*ALONE, "matmul", "route", "experts_gate_up", "experts_down"]
+PLAIN = [*ALONE, "gate_up", "matmul"]
+NORMED = [*ALONE, "norm"]
+
+
 @pytest.mark.parametrize(
-    ("model", "layers"),
-    [("biased:mxfp4", 2), ("softmax:q6_k", 2), pytest.param("shared:q4_k_m", 1, marks=pytest.mark.long)],
-)
-def test_a_row_is_normed_routed_and_multiplied_by_one_command(run: Run, model: str, layers: int) -> None:
-    """Where blocks have at most two experts each; two blocks have more, and give the same tokens."""
+    ("model", "merged"),
+    [
+        ("biased:mxfp4", ALONE), ("softmax:q6_k", ALONE), ("gated:q4_0", GATED), ("shared:q8_0", PLAIN),
+        ("normed:q4_0", NORMED),
+        pytest.param("gated:q4_k_m", GATED, marks=pytest.mark.long),
+        pytest.param("shared:q4_k_m", PLAIN, marks=pytest.mark.long),
+    ],
+)  # fmt: skip
+def test_a_row_is_normed_routed_and_multiplied_by_one_command(
+    run: Run, model: str, merged: list[str]
+) -> None:
+    """Where blocks have at most two experts each, and where they have up to five."""
     code = ONE_COMMAND.replace("NAME", repr(model))
-    one, several = (run(code, EMULATOR_BLOCKS=blocks) for blocks in ("5", "2"))
-    assert one.returncode == several.returncode == 0, one.stderr + several.stderr
-    (found, merged), (expected, apart) = (done.stdout.splitlines() for done in (one, several))
-    assert found == expected
-    assert merged == str(["norm", "matmul", "route"] * layers)
-    assert apart == str(["norm", "route"] * layers)  # the router's has the time of all three
+    few, more = (run(code, EMULATOR_BLOCKS=blocks) for blocks in ("5", "2"))
+    assert few.returncode == more.returncode == 0, few.stderr + more.stderr
+    assert few.stdout == more.stdout
+    assert few.stdout.splitlines()[1] == str(merged)
