@@ -13,6 +13,7 @@ from akunu._core import PAGE
 from .. import reference as ref
 from ..problem import Cache, Partials, Problem, struct
 from .common import (
+    CUDA,
     EXACT_NMSE,
     F16_ATTENTION_NMSE,
     FIXED_NMSE,
@@ -218,7 +219,7 @@ def prepare_heads(
     stored_v = kv_round(v, v_type)
     # The one weight is e^0, which fast math may get wrong in the last place; a scale may be f32 or f16, which
     # is off by up to 2^-11 of itself.
-    if dev.isa.startswith("sm_") and v_type in ("q8_0", "q4_0"):
+    if dev.isa.startswith(CUDA) and v_type in ("q8_0", "q4_0"):
         bound = F16_ATTENTION_NMSE
     else:
         bound = 2.0**-22 if v_type == "q8_0" else EXACT_NMSE
@@ -345,7 +346,7 @@ def attention(
             first += n
         # A score's rounding error, which the exponential turns into a relative one, grows with the score.
         bound = EXACT_NMSE
-        if dev.isa.startswith("sm_") and kv != "f32" and (total >= 16 or both):
+        if dev.isa.startswith(CUDA) and kv != "f32" and (total >= 16 or both):
             bound = F16_ATTENTION_NMSE
         if both and kv == "f32":
             fixed = is_fixed(dev.isa, head_dim)

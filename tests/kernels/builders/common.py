@@ -52,6 +52,8 @@ STASH = 32
 STYLE = {"interleaved": 0, "half": 1}
 ACTIVATION = {"silu": 0, "gelu": 1, "gelu_erf": 2, "tanh": 3, "relu": 4, "sigmoid": 5, "relu2": 6, "none": 7}
 FORMAT = {"f32": 1, "q8": 2, "f16": 4}
+#: What a CUDA device's set begins with: its own machine code, or code that the driver compiles for it.
+CUDA = ("sm_", "compute_")
 
 
 class Traits(Protocol):

@@ -14,6 +14,7 @@ from ..problem import Partials, Problem, Weight
 from ..weights import random_weight
 from .attention import Paged, paged, rows_of
 from .common import (
+    CUDA,
     EXACT_NMSE,
     F16_ATTENTION_NMSE,
     F16_TILE_NMSE,
@@ -195,7 +196,7 @@ def latent_attention(
         found = ref.attention(asked[first : first + n].astype(np.float64), keys, values, at, key**-0.5)
         parts.append(found[..., :latent].reshape(n, heads * latent))
         first += n
-    tiles = F16_ATTENTION_NMSE if dev.isa.startswith("sm_") and kv != "f32" else 0.0
+    tiles = F16_ATTENTION_NMSE if dev.isa.startswith(CUDA) and kv != "f32" else 0.0
     p.expect_activations("out", np.concatenate(parts), max(tiles, 3 * KV_NMSE[kv]))
 
 
@@ -233,5 +234,5 @@ def head_matmul(
     values = ref.round_activation(part, "q8" if fmt == "q8" else "f32").reshape(rows, heads, k)
     y = np.einsum("rhk,hnk->rhn", values, w.values())
     # A GPU's tiles of rows hold inputs and weights as F16.
-    tiles = dev.isa.startswith("sm_") and rows > 1 and dtype != "f32"
+    tiles = dev.isa.startswith(CUDA) and rows > 1 and dtype != "f32"
     p.expect("y", np.concatenate([y, x[..., k:]], axis=-1), F16_TILE_NMSE if tiles else EXACT_NMSE)

@@ -12,6 +12,7 @@ from ..problem import Activation, Problem
 from ..weights import is_float, random_weight
 from .common import (
     ACTIVATION,
+    CUDA,
     EXACT_NMSE,
     F16_TILE_NMSE,
     FIXED,
@@ -44,7 +45,7 @@ _CODE_TILES = {"q4_0": 128, "q8_0": 128, "mxfp4": 128, "q4_k": 256, "q6_k": 256}
 
 def row_bound(dev: Traits, dtype: str, k: int) -> float:
     """Of one row."""
-    unit = _CODE_TILES.get(dtype, 0) if dev.isa.startswith("sm_") else 0
+    unit = _CODE_TILES.get(dtype, 0) if dev.isa.startswith(CUDA) else 0
     padded = unit == 128 < k and k % 32 == 0
     return ROW_CODES_NMSE if unit and (padded or k % unit == 0) else EXACT_NMSE
 

@@ -9,7 +9,7 @@ import numpy as np
 from .. import reference as ref
 from ..problem import Partials, Problem
 from .attention import PAGE, Paged, paged, rows_of, write_cache
-from .common import EXACT_NMSE, F16_ATTENTION_NMSE, Traits, kv_bytes, kv_round, kv_types, normal
+from .common import CUDA, EXACT_NMSE, F16_ATTENTION_NMSE, Traits, kv_bytes, kv_round, kv_types, normal
 from .common import formats as format_bits
 
 
@@ -116,7 +116,7 @@ def cross_attention(
             ref.attention(q[r : r + 1].astype(np.float64), *map(np.float64, sounds[i]), 0, scale, both=True)
             for r, i in enumerate(of)
         ]
-        half = dev.isa.startswith("sm_") and kv != "f32" and total >= 16
+        half = dev.isa.startswith(CUDA) and kv != "f32" and total >= 16
         p.expect("out", np.concatenate(wide), F16_ATTENTION_NMSE if half else EXACT_NMSE)
 
 
