@@ -44,8 +44,11 @@ def spread_positions(
     across, between_across = _places(side, width)
     top, bottom = square[down], square[np.minimum(down + 1, side - 1)]
     rows = top + (bottom - top) * between_down[:, None, None]
-    left, right = rows[:, across], rows[:, np.minimum(across + 1, side - 1)]
-    found: npt.NDArray[np.float32] = left + (right - left) * between_across[None, :, None]
+    left, found = rows[:, across], rows[:, np.minimum(across + 1, side - 1)]
+    # In place: they are larger than caches, so that each pass counts.
+    found -= left
+    found *= between_across[None, :, None]
+    found += left
     return found.reshape(height * width, -1)
 
 
@@ -70,4 +73,4 @@ def _places(side: int, n: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.fl
     """Return where n patches lie on `side` places: the place before each, and how far it is behind that."""
     at = np.linspace(0, side - 1, n, dtype=np.float32)
     before = at.astype(np.int64)
-    return before, at - before
+    return before, at - before.astype(np.float32)

@@ -67,6 +67,7 @@ class Tower:
         self._positions = _floats(files, "positions") if files.spec.sizes.positions else None
         if self._positions is not None and files.spec.sides_paired:
             self._positions = np.concatenate([self._positions[::2], self._positions[1::2]])
+        self._spread: tuple[tuple[int, int], npt.NDArray[np.float32]] | None = None
         self._identity = _identity(files)
         self._core = _core.ImageEncoder(
             files.files, files.spec, device=device, threads=threads, progress=progress
@@ -114,11 +115,7 @@ class Tower:
         if window := self.spec.sizes.window:
             order, windows = _in_windows(rows // merge, columns // merge, window)
             rows, columns = rows[order], columns[order]
-        added = None
-        if self._positions is not None:
-            assert self.spec.spread is not None
-            spread = spread_positions(self._positions, height, width, self.spec.spread)
-            added = spread[rows * width + columns]
+        added = self._added(height, width, rows * width + columns)
         turns = None
         if self.spec.config["rope_sets"]:
             turns = np.stack([np.zeros_like(rows), rows, columns], axis=-1).astype(np.uint32)
@@ -134,6 +131,18 @@ class Tower:
             found[order[:: merge**2] // merge**2] = made.numpy()
             made = _core.EncodedRows(found)
         return Encoded(made, (height // merge, width // merge), key)
+
+    def _added(
+        self, height: int, width: int, order: npt.NDArray[np.int64]
+    ) -> npt.NDArray[np.float32] | None:
+        """What is added to each patch of an image of so many; pictures often have the size of the one before."""
+        if self._positions is None:
+            return None
+        if self._spread is None or self._spread[0] != (height, width):
+            assert self.spec.spread is not None
+            spread = spread_positions(self._positions, height, width, self.spec.spread)
+            self._spread = (height, width), spread[order]
+        return self._spread[1]
 
     def plan(self, patches: int) -> list[CommandInfo]:
         """The dispatch table, with costs for an image of so many patches."""
