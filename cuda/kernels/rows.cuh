@@ -275,12 +275,61 @@ AKUNU_DEVICE_CALL void norm_sums(Block b) {
     }
 }
 
+// Rows of which there are more than blocks, as `norm_by_warps` has them.
+AKUNU_DEVICE void layer_norm_by_warps(Block b, const LayerNormParams& p, const float* x, const float* weights,
+                                      const float* biases, const u32* gathered, const Output& out) {
+    using Part = WarpPart<4>;
+    const bool has_bias = p.has_bias != 0;  // looked up once: behind each store it would be looked up again
+    const u32 dim = p.dim;
+    for (u32 r = b.first() * kWarps + warp_id(); r < p.rows; r += b.blocks() * kWarps) {
+        const float* in = x + u64(p.gather ? gathered[r] : r) * dim;
+        // The sum over a row of what `of` makes of four elements.
+        const auto sum_of = [&](auto&& of) {
+            float sum = 0.0f;
+            AKUNU_NO_UNROLL
+            for (u32 first = 0; first < dim; first += Part::kInputs) {
+                Part row;
+                row.load(in, first, dim);
+                AKUNU_UNROLL
+                for (u32 i = 0; i < Part::kEach; ++i) {
+                    if (first + i * Part::kApart + lane_id() * 4 < dim) sum += of(row.v[i]);
+                }
+            }
+            return reduce_warp(sum, Add());
+        };
+        const float mean = sum_of([](const float4& v) { return (v.x + v.y) + (v.z + v.w); }) / float(dim);
+        const float squares = sum_of([&](const float4& v) {
+            const float4 d = {v.x - mean, v.y - mean, v.z - mean, v.w - mean};
+            return (d.x * d.x + d.y * d.y) + (d.z * d.z + d.w * d.w);
+        });
+        const float scale = 1.0f / sqrtf(squares / float(dim) + p.eps);
+        AKUNU_NO_UNROLL
+        for (u32 first = 0; first < dim; first += Part::kInputs) {
+            Part row, weight, bias;
+            row.load(in, first, dim);
+            weight.load(weights, first, dim);
+            if (has_bias) bias.load(biases, first, dim);
+            AKUNU_UNROLL
+            for (u32 i = 0; i < Part::kEach; ++i) {
+                const u32 at = first + i * Part::kApart + lane_id() * 4;
+                if (at >= dim) continue;
+                const float4 &v = row.v[i], &w = weight.v[i], &added = bias.v[i];
+                float4 y = {(v.x - mean) * scale * w.x, (v.y - mean) * scale * w.y, (v.z - mean) * scale * w.z,
+                            (v.w - mean) * scale * w.w};
+                if (has_bias) y = {y.x + added.x, y.y + added.y, y.z + added.z, y.w + added.w};
+                out.store4(u64(r) * dim + at, y);
+            }
+        }
+    }
+}
+
 // (x - mean) / √(variance + eps)·weight (+ bias); the output may be x.
 AKUNU_DEVICE_CALL void layer_norm(Block b) {
     const auto& p = b.params<LayerNormParams>();
     const float *x = b.buffer<float>(0), *weight = b.buffer<float>(1), *bias = b.buffer<float>(2);
     const Output out{b.buffer<float>(3), b.buffer<u16>(4), p.formats};
     const u32* gathered = b.buffer<u32>(5);
+    if (p.rows > b.blocks() && p.dim % 4 == 0) return layer_norm_by_warps(b, p, x, weight, bias, gathered, out);
     for (u32 r = b.first(); r < p.rows; r += b.blocks()) {
         const float* in = x + u64(p.gather ? gathered[r] : r) * p.dim;
         float sum = 0.0f;
@@ -318,14 +367,42 @@ AKUNU_DEVICE_CALL void quantize(Block b) {
     }
 }
 
+// A function, as it is large: activations are many.
+AKUNU_DEVICE_CALL float4 gated_four(u32 activation, float4 gate, float4 up) {
+    return {activate(activation, gate.x) * up.x, activate(activation, gate.y) * up.y,
+            activate(activation, gate.z) * up.z, activate(activation, gate.w) * up.w};
+}
+
 AKUNU_DEVICE_CALL void gate_act(Block b) {
     const auto& p = b.params<GateActParams>();
     const float *gate = b.buffer<float>(0), *up = b.buffer<float>(1);
     const Output out{b.buffer<float>(2), b.buffer<u16>(3), p.formats};
-    const u64 n = u64(p.rows) * p.n;
-    for (u64 i = u64(b.first()) * kThreads + thread_id(); i < n; i += u64(b.blocks()) * kThreads) {
-        const float v = activate(p.activation, gate[i]);
-        out.store(i, p.gated ? v * up[i / p.n * p.up_stride + i % p.n] : v);
+    // Looked up once: behind each store they would be looked up again.
+    const u32 activation = p.activation, width = p.n, stride = p.up_stride;
+    const bool gated = p.gated != 0;
+    const u64 n = u64(p.rows) * width, first = u64(b.first()) * kThreads + thread_id(),
+              apart = u64(b.blocks()) * kThreads;
+    const auto up_at = [&](u64 i) { return up + i / width * stride + i % width; };
+    if (width % 4 != 0 || stride % 4 != 0) {
+        for (u64 i = first; i < n; i += apart) {
+            const float v = activate(activation, gate[i]);
+            out.store(i, gated ? v * *up_at(i) : v);
+        }
+        return;
+    }
+    constexpr u32 kAtOnce = 4;  // of four each
+    for (u64 i = first; i < n / 4; i += kAtOnce * apart) {
+        float4 g[kAtOnce], u[kAtOnce];
+        AKUNU_UNROLL
+        for (u32 j = 0; j < kAtOnce; ++j) {
+            const u64 at = i + j * apart < n / 4 ? i + j * apart : i;
+            g[j] = reinterpret_cast<const float4*>(gate)[at];
+            u[j] = gated ? *reinterpret_cast<const float4*>(up_at(4 * at)) : float4{1.0f, 1.0f, 1.0f, 1.0f};
+        }
+        AKUNU_UNROLL
+        for (u32 j = 0; j < kAtOnce; ++j) {
+            if (i + j * apart < n / 4) out.store4((i + j * apart) * 4, gated_four(activation, g[j], u[j]));
+        }
     }
 }
 

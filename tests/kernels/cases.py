@@ -65,6 +65,8 @@ def _elementwise() -> Iterator[Case]:
         yield case("gate_act", rows=2, n=33, activation=activation, formats=("f32",), up_stride=99)
         # Where exp overflows and underflows.
         yield case("gate_act", rows=2, n=256, activation=activation, formats=("f32",), sigma=60.0)
+    # More elements than a GPU has threads.
+    yield case("gate_act", rows=70, n=3072, activation="silu", formats=BOTH, up_stride=6144)
 
 
 def _streams() -> Iterator[Case]:
@@ -416,6 +418,9 @@ def _encoder() -> Iterator[Case]:
         for formats in [("f32",), ("q8",), BOTH]:
             yield case("layer_norm", rows=rows, dim=dim, formats=formats)
     yield case("layer_norm", rows=5, dim=100, formats=("f32",), bias=False, eps=1e-5)
+    # More rows than a GPU has blocks.
+    for dim, formats in [(68, ("f32",)), (1152, BOTH), (50, ("f32",))]:
+        yield case("layer_norm", rows=150, dim=dim, formats=formats, bias=dim != 68, mean=30.0)
     yield case("layer_norm", rows=2, dim=384, formats=BOTH, mean=1e3)
     yield case("layer_norm", rows=4, dim=96, formats=BOTH, gather=(7, 0, 2, 2))
     yield case("embed_position", rows=5, dim=48, positions=9, kinds=0, step=4)
