@@ -55,6 +55,26 @@ def test_formulas_are_drawn(page, text, formulas, left):
         assert [(display, tex) for display, tex, _ in found] == formulas
 
 
+def test_headings_of_an_answer_are_no_smaller_than_its_text(page):
+    sizes = page.evaluate(
+        """async () => {
+          const { markdown } = await import("/page/markdown.js");
+          const body = document.createElement("div"), message = document.createElement("div");
+          body.className = "body";
+          message.className = "message assistant";
+          body.append(...markdown("# a\\n\\n## b\\n\\n### c\\n\\n#### d\\n\\ntext"));
+          message.append(body);
+          document.querySelector("main").append(message);
+          const found = [...body.children].map((each) => parseFloat(getComputedStyle(each).fontSize));
+          message.remove();
+          return found;
+        }"""
+    )
+    assert len(sizes) == 5
+    assert sizes == sorted(sizes, reverse=True)
+    assert sizes[0] > sizes[-1]
+
+
 def test_what_is_no_latex_stays_text_and_nothing_is_fetched_by_it(page):
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
