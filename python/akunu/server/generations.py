@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import time
+from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -25,7 +26,7 @@ from akunu.server.kinds import TEXT
 from akunu.server.limits import queue_place, too_long
 from akunu.server.metrics import GenerationMeter, Meters
 from akunu.server.models import Entry, Registry
-from akunu.server.prompt_progress import Progress, ProgressWatch
+from akunu.server.prompt_progress import ProgressWatch
 from akunu.server.settings import Settings
 from akunu.server.stored import ResponseStore
 from akunu.server.workers import Workers
@@ -34,6 +35,9 @@ __all__ = ["MAX_GENERATIONS", "Generation", "RequestRecord", "Server", "generati
 
 MAX_GENERATIONS: Final = 16
 """Most generations for one request."""
+
+_WHOLE_SECONDS: Final = 0.25
+"""Time for which the pieces of an answer that is no stream are collected before the loop sees them."""
 
 _CONSTRAINED: Final = (*ARGUMENTS, "tools")
 """Options that constrain an output, which takes time to compile."""
@@ -102,6 +106,8 @@ class Generation:
         self._watch = ProgressWatch(stream) if watched else None
         self._meter = GenerationMeter(server.meters, entry.spec.name, record.at)
         self._timer: asyncio.TimerHandle | None = None
+        self._seconds = 0.0 if record.stream else _WHOLE_SECONDS
+        self._taken: deque[Piece] = deque()
         self._prompt_tokens, self._cached_tokens, self._tokens = stream.stats.prompt_tokens, 0, 0
 
     @property
@@ -130,22 +136,27 @@ class Generation:
         return self
 
     async def __anext__(self) -> Piece:
-        with self._entry.wanted():
-            if self._watch is not None and not self._watch.over:
-                piece = await self._watch.next()
-            else:
-                piece = await anext(self._stream, None)
+        if not self._taken:
+            with self._entry.wanted():
+                if self._watch is not None and not self._watch.over:
+                    first = await self._watch.next()
+                    self._taken.extend(() if first is None else (first,))
+                    if self._watch.over and first is not None:
+                        self._note(first)
+                else:
+                    self._taken.extend(await self._stream.several(self._seconds, self._note))
         if self._late:
             raise too_long(self._limit)
-        if isinstance(piece, Progress):
-            return piece
-        if piece is None:
+        if not self._taken:
             raise StopAsyncIteration
+        return self._taken.popleft()
+
+    def _note(self, piece: Piece) -> None:
+        """A piece came; in the stream's thread."""
         self._meter.piece(piece)
         self._tokens += len(piece.ids)
         if self._tokens == len(piece.ids):
             self._cached_tokens = self.stats.cached_tokens
-        return piece
 
     async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self._failed = kind is not None and issubclass(kind, AkunuError)
@@ -219,7 +230,8 @@ async def generations(
 
             def streams() -> list[AsyncStream]:
                 given = _endless(entry.loaded, options) if endless else options
-                return [start(entry.loaded, _seeded(given, i)) for i, start in enumerate(starts)]
+                begun = [start(entry.loaded, _seeded(given, i)) for i, start in enumerate(starts)]
+                return begun if record.stream else [stream.patient() for stream in begun]
 
             if any(options.get(name) for name in _CONSTRAINED):
                 begun = await server.workers.compiled(streams)
