@@ -94,7 +94,13 @@ class Generation:
     """
 
     def __init__(
-        self, server: Server, entry: Entry, stream: AsyncStream, record: RequestRecord, watched: bool = False
+        self,
+        server: Server,
+        entry: Entry,
+        stream: AsyncStream,
+        record: RequestRecord,
+        watched: bool = False,
+        whole: bool = False,
     ) -> None:
         self._entry = entry
         self._stream = stream
@@ -106,7 +112,7 @@ class Generation:
         self._watch = ProgressWatch(stream) if watched else None
         self._meter = GenerationMeter(server.meters, entry.spec.name, record.at)
         self._timer: asyncio.TimerHandle | None = None
-        self._seconds = 0.0 if record.stream else _WHOLE_SECONDS
+        self._seconds = _WHOLE_SECONDS if whole else 0.0
         self._taken: deque[Piece] = deque()
         self._prompt_tokens, self._cached_tokens, self._tokens = stream.stats.prompt_tokens, 0, 0
 
@@ -204,6 +210,8 @@ async def generations(
     name: str,
     starts: Sequence[Callable[[Model, dict[str, Any]], AsyncStream]],
     options: dict[str, Any],
+    *,
+    ends_early: bool = False,
 ) -> AsyncIterator[list[Generation]]:
     """Generations of the model `name`, which differ by their seeds: the one given, and those that follow it.
 
@@ -212,6 +220,8 @@ async def generations(
     starts
         Each makes a stream of a model and the arguments of a generation. They are called in a thread: a long
         prompt takes time to put into tokens.
+    ends_early
+        The caller may end them at any piece. Else only streams have each as soon as it is there.
 
     Raises
     ------
@@ -223,6 +233,7 @@ async def generations(
     options["cache_salt"] = own if given is None else f"{own or ''} {given}"
     endless = options.pop(IGNORE_EOS, False)
     watched = options.pop(PROGRESS, False) and record.stream
+    whole = not (record.stream or ends_early)
     options = with_adapter(server.models, name, options)
     async with server.models.use(name, TEXT) as entry:
         record.model = entry.spec.name
@@ -231,13 +242,13 @@ async def generations(
             def streams() -> list[AsyncStream]:
                 given = _endless(entry.loaded, options) if endless else options
                 begun = [start(entry.loaded, _seeded(given, i)) for i, start in enumerate(starts)]
-                return begun if record.stream else [stream.patient() for stream in begun]
+                return [stream.patient() for stream in begun] if whole else begun
 
             if any(options.get(name) for name in _CONSTRAINED):
                 begun = await server.workers.compiled(streams)
             else:
                 begun = await server.workers.prompt(record.bytes, streams)
-            yield [Generation(server, entry, stream, record, watched) for stream in begun]
+            yield [Generation(server, entry, stream, record, watched, whole) for stream in begun]
 
 
 def _endless(model: Model, options: dict[str, Any]) -> dict[str, Any]:

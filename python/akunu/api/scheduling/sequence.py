@@ -32,7 +32,7 @@ HEAD_START: Final = 64
 AHEAD: Final = 2
 """Chunks that a sequence runs ahead of a reader who wants each as soon as it is there."""
 WHOLE_AHEAD: Final = 16
-"""The same, where the reader wants only all of them: threads that wake up for each cost more than a step."""
+"""Chunks that it runs ahead of one who wants only all of them: threads that wake up cost more than a step."""
 
 
 class Ran(NamedTuple):
@@ -127,7 +127,7 @@ class Sequence:
     ready: deque[Chunk | ConstrainedChunk] = field(default_factory=deque)
     """Generated, and not taken by the reader yet."""
     taking: bool = False
-    """Its reader has begun to take what is ready."""
+    """Whether its reader has begun to take what is ready."""
     ready_at: float = 0.0
     """`time.perf_counter()` when the last of it was made ready."""
     slot: int | None = None

@@ -1,4 +1,4 @@
-"""What a step may cost where several owners share an engine: rows of prompts, drafts, and others' rows.
+"""Limits on what a step costs where several owners share an engine: prompts, drafts, and rows of others.
 
 Whoever decodes, comes, or was here lately waits for the end of another owner's step. What rows cost is
 learned from the steps.
@@ -50,7 +50,7 @@ def row_shares(prompts: Iterable[Sequence], budget: int) -> dict[str | None, int
 
 
 class Sharing:
-    """How owners share the steps of one engine.
+    """Rules by which owners share the steps of one engine, and what they need to know.
 
     Parameters
     ----------
