@@ -93,6 +93,19 @@ def test_a_short_prompt_of_another_owner_comes_before_the_next_step_of_many_rows
     assert owners_of(scheduler) == "abbbbbb"
 
 
+def test_who_writes_has_steps_without_the_long_prompt_of_another_owner(scheduler: Scheduler) -> None:
+    sharing = scheduler._planner._sharing
+    writing_sequences(scheduler, "a")
+    known_costs(sharing, 0.001)
+    long = sequence_of(200, 9)
+    long.salt = "b"
+    scheduler.submit(long)
+    sharing.ran("b", 0.006, False)
+    assert owners_of(scheduler) == "a"
+    sharing.ran("a", 0.006, True)
+    assert owners_of(scheduler) == "ab"
+
+
 def test_the_heaviest_owner_has_half_of_the_time_whoever_else_comes(scheduler: Scheduler) -> None:
     sharing, per_row = scheduler._planner._sharing, 0.001
     sequences = writing_sequences(scheduler, "bbbbba")

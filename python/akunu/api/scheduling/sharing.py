@@ -79,7 +79,7 @@ class Sharing:
         self._seen: dict[str | None, float] = {}  # the end of each owner's last step
 
     def leave_heaviest_out(self, writing: list[Sequence], prompts: list[Sequence]) -> bool:
-        """Take the owner with most sequences out of a step, if others may run without it now.
+        """Take the owner with most sequences, or rows, out of a step, if others may run without it now.
 
         That is where its rows more than double the time of theirs: as much time as its last step took is
         then theirs alone. So it has half of all, and where rows cost little, a step is for everybody.
@@ -87,9 +87,10 @@ class Sharing:
         count = Counter(s.salt for s in (*writing, *prompts))
         if len(count) < 2:
             return False
-        heaviest = max(count, key=count.__getitem__)
-        if any(s.salt == heaviest for s in prompts):  # of which a step has few rows beside others
-            return False
+        left = Counter[str | None]()
+        for s in (*writing, *prompts):
+            left[s.salt] += s.left
+        heaviest = max(count, key=lambda owner: (count[owner], left[owner]))
         others = [s for s in (*writing, *prompts) if s.salt != heaviest]
         rows, all_rows = (sum(s.left for s in some) for some in (others, (*writing, *prompts)))
         seconds = self.costs.usual(rows)
