@@ -186,7 +186,16 @@ async def small_forms(siege: Siege) -> None:
 
 async def queue(siege: Siege) -> None:
     """80 requests for long answers at a time."""
-    body = chat("Tell me a story", max_tokens=1900, logit_bias={"0": -100, "2": -100})
+    await _stories(siege)
+
+
+async def streams(siege: Siege) -> None:
+    """The same, each a stream."""
+    await _stories(siege, stream=True)
+
+
+async def _stories(siege: Siege, **fields: object) -> None:
+    body = chat("Tell me a story", max_tokens=1900, logit_bias={"0": -100, "2": -100}, **fields)
 
     async def one() -> None:
         try:
@@ -237,6 +246,7 @@ ATTACKS = (
     long_prompts,
     keys,
     queue,
+    streams,
 )
 
 

@@ -75,7 +75,7 @@ class Recorder:
         self.calls[-1][code] += 1
         if code.co_qualname == "Scheduler.next":
             self.outer["tokens"] = _generators(frame)
-        elif code.co_qualname == "AsyncItems.__anext__":
+        elif code.co_qualname == "AsyncItems.several":
             self.outer["events"] = _generators(frame)
 
 

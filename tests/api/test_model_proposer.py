@@ -225,8 +225,8 @@ def test_a_new_sequence_is_not_tried_as_if_others_had_not_been() -> None:
 def test_where_it_is_never_right_it_is_soon_not_asked() -> None:
     engine, smaller = engines(0.0, context=1000)
     scheduler = Scheduler(engine, proposer=ModelProposer(smaller, VOCAB, 0.05))
-    scheduler._planner._costs = costs(row=0.05)
-    scheduler._planner._costs.measured = lambda rows, seconds: None
+    scheduler._planner._sharing.costs = costs(row=0.05)
+    scheduler._planner._sharing.costs.measured = lambda rows, seconds: None
     scheduler._proposer._costs = costs(first=0.05, row=0.0)
     scheduler._proposer._costs.measured = lambda rows, seconds: None
     sequence = sequence_of(1, limit=900)

@@ -9,7 +9,7 @@ import time
 import numpy as np
 import pytest
 
-from akunu.api.scheduling import Scheduler, Sequence, planning, scheduler
+from akunu.api.scheduling import Scheduler, Sequence, planning, scheduler, sharing
 from akunu.api.scheduling.drafts import StepCosts
 from akunu.base.errors import DeviceError
 
@@ -39,7 +39,7 @@ def test_sequences_that_are_written_are_in_every_step_of_a_long_prompt() -> None
     assert scheduler.next(writing)
     writing.ready.append(FakeChunk([5], length=writing.length))  # its reader has not come back yet
     scheduler.submit(prompt)
-    parts, steps, _ = scheduler._planner.plan()
+    parts, steps, *_ = scheduler._planner.plan()
     assert [(part.sequence, part.rows) for part in parts] == [(writing, 1), (prompt, 15)] and steps == 1
 
 
@@ -79,16 +79,16 @@ def test_a_short_prompt_does_not_wait_for_long_ones_of_another_owner(monkeypatch
         scheduler.submit(each)
     parts = scheduler._planner.plan().parts
     assert {part.sequence: part.rows for part in parts} == {long[0]: 6, short: 6, other: 4}
-    monkeypatch.setattr(planning, "MIXED_ROWS", 7)
-    scheduler._planner._mixed = 7
+    monkeypatch.setattr(sharing, "MIXED_ROWS", 7)
+    scheduler._planner._sharing._mixed = 7
     parts = scheduler._planner.plan().parts  # the short one samples a token in it, so it is a short step
     assert sum(part.rows for part in parts) == 6 + 7
     # Where a step of few rows is fast, prompts of others have what takes as long, not all that may be.
-    scheduler._planner._mixed, scheduler._planner._pace = 16, 16 / planning.CHAIN_SECONDS
-    scheduler._planner._costs.measured(1, planning.CHAIN_SECONDS / 100)
-    assert sum(part.rows for part in scheduler._planner.plan().parts) == 6 + planning.FOREIGN_ROWS
-    own = scheduler._planner._costs.expected(6, planning.CHAIN_SECONDS)
-    scheduler._planner._pace = 18.5 / own  # and only half of that
+    scheduler._planner._sharing._mixed, scheduler._planner._sharing._pace = 16, 16 / sharing.CHAIN_SECONDS
+    scheduler._planner._sharing.costs.measured(1, sharing.CHAIN_SECONDS / 100)
+    assert sum(part.rows for part in scheduler._planner.plan().parts) == 6 + sharing.FOREIGN_ROWS
+    own = scheduler._planner._sharing.costs.expected(6, sharing.CHAIN_SECONDS)
+    scheduler._planner._sharing._pace = 18.5 / own  # and only half of that
     assert sum(part.rows for part in scheduler._planner.plan().parts) == 6 + 9
     for each in (short, other):
         scheduler.end(each, 0)
@@ -104,10 +104,10 @@ def test_the_end_of_a_long_prompt_is_no_short_one_to_another_owner() -> None:
     for each, salt in zip((*ends, short), ("bob", "bob", "alice"), strict=True):
         each.salt = salt
         scheduler.submit(each)
-    planner._costs.measured(1, planning.CHAIN_SECONDS / 100)
-    planner._mixed, planner._pace = 64, 64 / planning.CHAIN_SECONDS
+    planner._sharing.costs.measured(1, sharing.CHAIN_SECONDS / 100)
+    planner._sharing._mixed, planner._sharing._pace = 64, 64 / sharing.CHAIN_SECONDS
     rows = {part.sequence: part.rows for part in planner.plan().parts}
-    assert rows[short] == 4 and rows[ends[0]] == 4 + planning.FOREIGN_ROWS  # and not all 100
+    assert rows[short] == 4 and rows[ends[0]] == 4 + sharing.FOREIGN_ROWS  # and not all 100
     scheduler.end(short, 0)
     assert sum(part.rows for part in planner.plan().parts) == 100  # alone
 
@@ -170,11 +170,11 @@ def test_a_prompt_runs_in_short_steps_while_another_owner_may_come_back() -> Non
         pass
     scheduler.end(short, 0)
     scheduler.submit(long)
-    planner._mixed = 400
+    planner._sharing._mixed = 400
     assert [part.rows for part in planner.plan().parts] == [50]
-    planner._mixed = 64
-    assert [part.rows for part in planner.plan().parts] == [planning.RECENT_ROWS]
-    planner._seen["alice"] -= planning.RECENT_SECONDS  # nobody else was here for long
+    planner._sharing._mixed = 64
+    assert [part.rows for part in planner.plan().parts] == [sharing.RECENT_ROWS]
+    planner._sharing._seen["alice"] -= sharing.RECENT_SECONDS  # nobody else was here for long
     assert [part.rows for part in planner.plan().parts] == [200]
 
 
@@ -242,7 +242,7 @@ def test_tokens_that_a_constraint_forces_are_rows_of_the_next_step_and_come_befo
     first = scheduler.next(writing)
     assert first is not None and first.ids[1:] == [45, 46, 47] and len(first.ids) == 4
     scheduler.submit(prompt)
-    parts, steps, _ = scheduler._planner.plan()
+    parts, steps, *_ = scheduler._planner.plan()
     assert [(part.sequence, part.rows, part.samples) for part in parts] == [
         (writing, 4, True),
         (prompt, 12, False),
@@ -307,7 +307,7 @@ def test_a_step_that_fails_is_the_error_of_its_sequences_alone(
 
 
 def test_a_chain_ends_after_its_token_when_a_sequence_comes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(planning, "CHAIN_SECONDS", 1000.0)  # whatever else runs on this machine
+    monkeypatch.setattr(sharing, "CHAIN_SECONDS", 1000.0)  # whatever else runs on this machine
     engine = FakeEngine(hashed(VOCAB, 4), vocab=VOCAB, context=400)
     scheduler = Scheduler(engine)
     first, second = sequence_of(4, 1, 300), sequence_of(4, 2, 10)
@@ -331,7 +331,7 @@ def test_a_chain_ends_after_its_token_when_a_sequence_comes(monkeypatch: pytest.
 def test_a_chain_that_was_planned_before_a_sequence_came_ends_after_its_token(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(planning, "CHAIN_SECONDS", 1000.0)  # whatever else runs on this machine
+    monkeypatch.setattr(sharing, "CHAIN_SECONDS", 1000.0)  # whatever else runs on this machine
     engine = FakeEngine(hashed(VOCAB, 4), vocab=VOCAB, context=400)
     scheduler = Scheduler(engine)
     first, second = sequence_of(4, 1, 300), sequence_of(4, 2, 10)
@@ -359,7 +359,7 @@ def test_a_chain_that_began_without_an_owner_ends_after_its_token_when_its_reade
     monkeypatch: pytest.MonkeyPatch, salt: str, tokens: int
 ) -> None:
     """A sequence that is as far ahead of its reader as it may be is in no step until that comes back."""
-    monkeypatch.setattr(planning, "CHAIN_SECONDS", 1000.0)  # whatever else runs on this machine
+    monkeypatch.setattr(sharing, "CHAIN_SECONDS", 1000.0)  # whatever else runs on this machine
     engine = FakeEngine(hashed(VOCAB, 4), vocab=VOCAB, context=400)
     scheduler = Scheduler(engine)
     writing, behind = owned("alice", 1, 300), owned(salt, 2, 300)
@@ -395,7 +395,7 @@ def test_drafts_make_the_steps_of_another_owner_half_as_long_again_at_most(
         assert scheduler.next(sequence)
     for sequence in sequences:
         sequence.ready.clear()
-    scheduler._planner._costs = costs = StepCosts()
+    scheduler._planner._sharing.costs = costs = StepCosts()
     for _ in range(200):
         for rows in (1, 2, 4, 8, 16, 32):
             costs.measured(rows, float(rows))
@@ -423,7 +423,7 @@ def test_drafts_go_with_the_row_that_is_sampled(monkeypatch: pytest.MonkeyPatch)
 def test_a_sequence_that_comes_takes_chains_as_long_as_those_of_others(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(planning, "CHAIN_SECONDS", 1000.0)
+    monkeypatch.setattr(sharing, "CHAIN_SECONDS", 1000.0)
     engine = FakeEngine(hashed(VOCAB, 4), vocab=VOCAB, context=400)
     scheduler = Scheduler(engine)
     sequences = [sequence_of(4, seed, 300) for seed in (1, 2)]
@@ -443,7 +443,7 @@ def test_a_sequence_that_comes_takes_chains_as_long_as_those_of_others(
 def test_a_prompt_beside_others_has_the_rows_that_fit(
     monkeypatch: pytest.MonkeyPatch, seconds: float, rows: int
 ) -> None:
-    monkeypatch.setattr(planning, "CHAIN_SECONDS", seconds)
+    monkeypatch.setattr(sharing, "CHAIN_SECONDS", seconds)
     engine = FakeEngine(hashed(VOCAB, 4), vocab=VOCAB, context=400, chunk=200)
     scheduler = Scheduler(engine)
     writing = sequence_of(200, 1)
@@ -454,12 +454,12 @@ def test_a_prompt_beside_others_has_the_rows_that_fit(
     planner.record(plan, [FakeChunk([5], length=200)], {}, (0.0, 0.0, 0.050))
     writing.ready.clear()
     scheduler.submit(sequence_of(300, 2))
-    parts, _, _ = planner.plan()
+    parts = planner.plan().parts
     assert [part.rows for part in parts] == [1, rows]
     # A few rows do not say how long many take.
     planner.record(
         planner.plan()._replace(parts=parts[:1]), [FakeChunk([6], length=201)], {}, (1.0, 1.0, 1.050)
     )
     writing.ready.clear()
-    parts, _, _ = planner.plan()
+    parts = planner.plan().parts
     assert [part.rows for part in parts] == [1, rows]

@@ -93,6 +93,20 @@ def test_options_are_followed(client, served):
     assert some[0] == some[1]
 
 
+@pytest.mark.parametrize("stream", [False, True])
+def test_options_that_are_not_known_are_left_out_and_named(served, stream):
+    options = {**GREEDY, "num_predict": 2, "top_q": 1, "reasoning_effort": "low"}
+    answer = served.post("/api/chat", model="ember", messages=HELLO, options=options, stream=stream)
+    end = json.loads(answer.text.splitlines()[-1])
+    assert (answer.status_code, end["done_reason"]) == (200, "length")
+    assert [warning.partition(":")[0] for warning in end["warnings"]] == [
+        "options.top_q",
+        "options.reasoning_effort",
+    ]
+    plain = served.post("/api/chat", model="ember", messages=HELLO, options=GREEDY, stream=stream)
+    assert "warnings" not in plain.text
+
+
 def test_a_format_holds(client):
     schema = {"type": "object", "properties": {"sum": {"type": "integer"}}, "required": ["sum"]}
     schema["additionalProperties"] = False
@@ -128,6 +142,8 @@ def test_the_models_are_listed_and_described(client, served):
     assert client.show("vectors").capabilities == ["embedding"]
     (running, *_) = client.ps().models
     assert (running.model, running.context_length) == ("ember", served.ember.model.context)
+    assert served.ember.model.memory_left is None, "the model is on a processor"
+    assert (running.size > 0, running.size_vram) == (True, 0)
     assert served.http.get("/api/version").json()["version"].count(".") == 2
 
 
@@ -147,7 +163,8 @@ def test_texts_become_vectors(client, served):
         ("/api/chat", {"messages": HELLO}, 400, "model"),
         ("/api/chat", {"messages": [{**HELLO[0], "images": ["aGk="]}], "model": "ember"}, 400, "images"),
         ("/api/chat", {"messages": HELLO, "model": "ember", "think": True}, 400, "thinking"),
-        ("/api/chat", {"messages": HELLO, "model": "ember", "options": {"top_q": 1}}, 400, "top_q"),
+        ("/api/chat", {"messages": HELLO, "model": "ember", "options": {"top_k": "x"}}, 400, "top_k"),
+        ("/api/chat", {"messages": HELLO, "model": "ember", "top_q": 1}, 400, "top_q"),
         ("/api/chat", {"messages": HELLO, "model": "ember", "options": {"mirostat": 2}}, 400, "mirostat"),
         ("/api/chat", {"messages": HELLO, "model": "ember", "format": "xml"}, 400, "format"),
         ("/api/chat", {"messages": HELLO, "model": "ember", "keep_alive": "soon"}, 400, "keep_alive"),

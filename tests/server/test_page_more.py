@@ -55,6 +55,62 @@ def test_formulas_are_drawn(page, text, formulas, left):
         assert [(display, tex) for display, tex, _ in found] == formulas
 
 
+def test_headings_of_an_answer_are_no_smaller_than_its_text(page):
+    sizes = page.evaluate(
+        """async () => {
+          const { markdown } = await import("/page/markdown.js");
+          const body = document.createElement("div"), message = document.createElement("div");
+          body.className = "body";
+          message.className = "message assistant";
+          body.append(...markdown("# a\\n\\n## b\\n\\n### c\\n\\n#### d\\n\\ntext"));
+          message.append(body);
+          document.querySelector("main").append(message);
+          const found = [...body.children].map((each) => parseFloat(getComputedStyle(each).fontSize));
+          message.remove();
+          return found;
+        }"""
+    )
+    assert len(sizes) == 5
+    assert sizes == sorted(sizes, reverse=True)
+    assert sizes[0] > sizes[-1]
+
+
+READS_LONG = """() => {
+  const fetched = window.fetch, said = (text) => new TextEncoder().encode(`data: ${text}\\n\\n`);
+  window.fetch = async (path, options) => {
+    if (!String(path).includes("chat/completions")) return fetched(path, options);
+    window.asked = JSON.parse(options.body);
+    return new Response(new ReadableStream({
+      start(out) {
+        const tell = (delta, more) =>
+          out.enqueue(said(JSON.stringify({ choices: [{ index: 0, delta }], ...more })));
+        window.reads = (processed, time_ms) =>
+          tell({}, { prompt_progress: { total: 3400, cache: 1000, processed, time_ms } });
+        window.says = (content) => { tell({ content }); };
+        window.ends = () => { out.enqueue(said("[DONE]")); out.close(); };
+      },
+    }));
+  };
+}"""
+
+
+def test_a_long_prompt_says_how_far_it_is_read(page):
+    page.evaluate(READS_LONG)
+    page.fill("#composer", "A long text")
+    page.press("#composer", "Enter")
+    page.wait_for_function("() => window.reads")
+    assert page.evaluate("() => window.asked.return_progress") is True
+    page.evaluate("() => window.reads(1600, 100)")  # one that is soon read would only flicker
+    page.evaluate("() => window.reads(2200, 900)")
+    page.wait_for_function("() => document.querySelector('.waiting').textContent.trim()")
+    assert page.inner_text(".waiting").strip() == "Reading: 50 % of 2,400 tokens"
+    page.evaluate("() => window.says('Here.')")
+    page.wait_for_function("() => document.querySelector('.message.assistant').textContent.includes('Here.')")
+    assert page.inner_text(".waiting").strip() == ""
+    page.evaluate("() => window.ends()")
+    page.wait_for_selector(".waiting", state="detached")
+
+
 def test_what_is_no_latex_stays_text_and_nothing_is_fetched_by_it(page):
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))

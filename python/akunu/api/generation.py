@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from akunu.api.results import Completion, FinishReason, Piece, Stats, TokenLogprob
 from akunu.api.scheduling import Sequence
+from akunu.api.scheduling.sequence import WHOLE_AHEAD
 from akunu.base.errors import InvalidArgumentError
 from akunu.base.stopping import StopMatcher
 from akunu.tokenizer import StreamingDetokenizer
@@ -121,6 +122,11 @@ class Generation:
         """End as soon as possible, from any thread. The text so far is kept."""
         self._scheduler.cancel(self._sequence)
 
+    def be_patient(self) -> None:
+        """Give fewer and longer pieces, unless a stop text has to be looked for in each token."""
+        if not self._request.stop:
+            self._sequence.ahead = WHOLE_AHEAD
+
     @property
     def cancelled(self) -> bool:
         """Whether `cancel` was called."""
@@ -208,6 +214,9 @@ class Generation:
         """Take what comes next; the text that became certain by it, if any did."""
         chunk = self._scheduler.next(self._sequence)
         text = self._accept(chunk) if chunk is not None else ""
+        while self._sequence.taking and not self._matcher.matched:
+            if (chunk := self._scheduler.next(self._sequence)) is not None:
+                text += self._accept(chunk)
         reason = self._reason_to_end(chunk)
         if reason and not self._matcher.matched:
             text += self._tail()

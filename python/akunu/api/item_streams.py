@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from abc import abstractmethod
 from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -88,17 +89,42 @@ class AsyncItems(AsyncIterator[Item], Generic[Item]):
         return self
 
     async def __anext__(self) -> Item:
+        for item in await self.several(0.0):
+            return item
+        raise StopAsyncIteration
+
+    async def several(self, seconds: float, each: Callable[[Item], None] | None = None) -> list[Item]:
+        """Return all items that come within so many seconds, one at least; none where there are no more.
+
+        Their thread and the loop wake up once for all of them.
+
+        Parameters
+        ----------
+        each
+            Called with each item when it is there, in that thread.
+        """
         if self._ended:
-            raise StopAsyncIteration
+            return []
+        until = time.monotonic() + seconds
+
+        def take() -> tuple[list[Item], bool]:
+            items = list[Item]()
+            while (item := next(self._items, None)) is not None:
+                items.append(item)
+                if each is not None:
+                    each(item)
+                if time.monotonic() >= until:
+                    return items, False
+            return items, True
+
         try:
-            item = await self._run(lambda: next(self._items, None))
+            items, over = await self._run(take)
         except BaseException:  # a cancelled task above all
             await self.aclose()
             raise
-        if item is None:
+        if over:
             self._end()
-            raise StopAsyncIteration
-        return item
+        return items
 
     async def _run(self, function: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._thread, function)

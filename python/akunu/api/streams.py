@@ -110,6 +110,14 @@ class Stream(ItemStream[Piece]):
             self._reading.whole_calls = True
         return self
 
+    def patient(self) -> Self:
+        """This stream with fewer and longer pieces, for who wants the whole of it. Before the first piece.
+
+        Threads that wake up for each token take time from all that the model writes together.
+        """
+        self._generation.be_patient()
+        return self
+
     def cancel(self) -> None:
         """End this stream at the next piece, from any thread; what was computed is still given.
 
@@ -189,10 +197,15 @@ class AsyncStream(AsyncItems[Piece]):
         self._stream.whole_calls()
         return self
 
+    def patient(self) -> Self:
+        """This stream with fewer and longer pieces, as of `Stream.patient`."""
+        self._stream.patient()
+        return self
+
 
 def completed(stream: Stream) -> Completion:
     """Read a stream to its end; the result."""
-    with closing(stream):
+    with closing(stream.patient()):
         for _ in stream:
             pass
     return stream.completion
@@ -200,7 +213,7 @@ def completed(stream: Stream) -> Completion:
 
 async def acompleted(stream: AsyncStream) -> Completion:
     """Read a stream to its end; the result."""
-    async with stream:
+    async with stream.patient():
         async for _ in stream:
             pass
     return stream.completion

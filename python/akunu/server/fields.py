@@ -51,6 +51,8 @@ class Fields(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defa
     accepted: ClassVar[Mapping[str, tuple[Any, ...] | None]] = {}
     """Fields that can only have these values, or be null: what is refused is the rest. None: those that a
     base accepts are not all."""
+    open_objects: ClassVar[tuple[str, ...]] = ()
+    """Objects in which unknown fields are left out with a warning, as the API's own server does."""
 
 
 async def read_fields(request: Request, kind: type[F]) -> F:
@@ -168,7 +170,7 @@ def without_nulls(
         if unknown is None:
             break
         at, name = unknown["at"] or "", unknown["name"]
-        dropped = _drop(data, at, name, any_value=lenient)
+        dropped = _drop(data, at, name, any_value=lenient or at in kind.open_objects)
         if not dropped:
             break
         if ignored is not None and any(value is not None for value in dropped):

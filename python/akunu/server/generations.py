@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import time
+from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -25,7 +26,7 @@ from akunu.server.kinds import TEXT
 from akunu.server.limits import queue_place, too_long
 from akunu.server.metrics import GenerationMeter, Meters
 from akunu.server.models import Entry, Registry
-from akunu.server.prompt_progress import Progress, ProgressWatch
+from akunu.server.prompt_progress import ProgressWatch
 from akunu.server.settings import Settings
 from akunu.server.stored import ResponseStore
 from akunu.server.workers import Workers
@@ -34,6 +35,9 @@ __all__ = ["MAX_GENERATIONS", "Generation", "RequestRecord", "Server", "generati
 
 MAX_GENERATIONS: Final = 16
 """Most generations for one request."""
+
+_WHOLE_SECONDS: Final = 0.25
+"""Time for which the pieces of an answer that is no stream are collected before the loop sees them."""
 
 _CONSTRAINED: Final = (*ARGUMENTS, "tools")
 """Options that constrain an output, which takes time to compile."""
@@ -90,7 +94,13 @@ class Generation:
     """
 
     def __init__(
-        self, server: Server, entry: Entry, stream: AsyncStream, record: RequestRecord, watched: bool = False
+        self,
+        server: Server,
+        entry: Entry,
+        stream: AsyncStream,
+        record: RequestRecord,
+        watched: bool = False,
+        whole: bool = False,
     ) -> None:
         self._entry = entry
         self._stream = stream
@@ -102,6 +112,8 @@ class Generation:
         self._watch = ProgressWatch(stream) if watched else None
         self._meter = GenerationMeter(server.meters, entry.spec.name, record.at)
         self._timer: asyncio.TimerHandle | None = None
+        self._seconds = _WHOLE_SECONDS if whole else 0.0
+        self._taken: deque[Piece] = deque()
         self._prompt_tokens, self._cached_tokens, self._tokens = stream.stats.prompt_tokens, 0, 0
 
     @property
@@ -130,22 +142,27 @@ class Generation:
         return self
 
     async def __anext__(self) -> Piece:
-        with self._entry.wanted():
-            if self._watch is not None and not self._watch.over:
-                piece = await self._watch.next()
-            else:
-                piece = await anext(self._stream, None)
+        if not self._taken:
+            with self._entry.wanted():
+                if self._watch is not None and not self._watch.over:
+                    first = await self._watch.next()
+                    self._taken.extend(() if first is None else (first,))
+                    if self._watch.over and first is not None:
+                        self._note(first)
+                else:
+                    self._taken.extend(await self._stream.several(self._seconds, self._note))
         if self._late:
             raise too_long(self._limit)
-        if isinstance(piece, Progress):
-            return piece
-        if piece is None:
+        if not self._taken:
             raise StopAsyncIteration
+        return self._taken.popleft()
+
+    def _note(self, piece: Piece) -> None:
+        """A piece came; in the stream's thread."""
         self._meter.piece(piece)
         self._tokens += len(piece.ids)
         if self._tokens == len(piece.ids):
             self._cached_tokens = self.stats.cached_tokens
-        return piece
 
     async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self._failed = kind is not None and issubclass(kind, AkunuError)
@@ -193,6 +210,8 @@ async def generations(
     name: str,
     starts: Sequence[Callable[[Model, dict[str, Any]], AsyncStream]],
     options: dict[str, Any],
+    *,
+    ends_early: bool = False,
 ) -> AsyncIterator[list[Generation]]:
     """Generations of the model `name`, which differ by their seeds: the one given, and those that follow it.
 
@@ -201,6 +220,8 @@ async def generations(
     starts
         Each makes a stream of a model and the arguments of a generation. They are called in a thread: a long
         prompt takes time to put into tokens.
+    ends_early
+        The caller may end them at any piece. Else only streams have each as soon as it is there.
 
     Raises
     ------
@@ -212,6 +233,7 @@ async def generations(
     options["cache_salt"] = own if given is None else f"{own or ''} {given}"
     endless = options.pop(IGNORE_EOS, False)
     watched = options.pop(PROGRESS, False) and record.stream
+    whole = not (record.stream or ends_early)
     options = with_adapter(server.models, name, options)
     async with server.models.use(name, TEXT) as entry:
         record.model = entry.spec.name
@@ -219,13 +241,14 @@ async def generations(
 
             def streams() -> list[AsyncStream]:
                 given = _endless(entry.loaded, options) if endless else options
-                return [start(entry.loaded, _seeded(given, i)) for i, start in enumerate(starts)]
+                begun = [start(entry.loaded, _seeded(given, i)) for i, start in enumerate(starts)]
+                return [stream.patient() for stream in begun] if whole else begun
 
             if any(options.get(name) for name in _CONSTRAINED):
                 begun = await server.workers.compiled(streams)
             else:
                 begun = await server.workers.prompt(record.bytes, streams)
-            yield [Generation(server, entry, stream, record, watched) for stream in begun]
+            yield [Generation(server, entry, stream, record, watched, whole) for stream in begun]
 
 
 def _endless(model: Model, options: dict[str, Any]) -> dict[str, Any]:

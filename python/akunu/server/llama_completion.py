@@ -265,7 +265,8 @@ async def _events(
     starts = [partial(start, i) for i in range(len(prompts))]
     options = fields.options()
     texts = [""] * len(prompts)
-    async with generations(server, record, name, starts, options) as found:
+    early = isinstance(fields, InfillRequest)
+    async with generations(server, record, name, starts, options, ends_early=early) as found:
         model = found[0].model
         settings = _settings(model, _with_ids(model, options), fields)
         more = {"warnings": record.ignored} if record.ignored else {}

@@ -258,7 +258,9 @@ def _end(record: RequestRecord, completion: Completion, reason: str | None) -> d
     stats = completion.stats
     total = time.monotonic() - record.at
     loading = max(0.0, total - stats.prefill_seconds - stats.decode_seconds)
+    ignored = {"warnings": record.ignored} if record.ignored else {}
     return {
+        **ignored,
         "done": True,
         "done_reason": "length" if reason == "length" else "stop",
         "total_duration": _nanoseconds(total),

@@ -130,6 +130,8 @@ class Asking(Sampling, kw_only=True):
     something else, they hold.
     """
 
+    open_objects: ClassVar = ("options",)
+
     model: str
     stream: bool | None = None
     format: str | dict[str, Any] | None = None
@@ -301,6 +303,8 @@ class GenerateRequest(Asking, kw_only=True):
 class EmbedRequest(Fields):
     """The request of `/api/embed`."""
 
+    open_objects: ClassVar = ("options",)
+
     model: str
     input: str | list[str]
     truncate: bool | None = None
@@ -311,6 +315,8 @@ class EmbedRequest(Fields):
 
 class EmbeddingsRequest(Fields):
     """The request of `/api/embeddings`."""
+
+    open_objects: ClassVar = ("options",)
 
     model: str
     prompt: str

@@ -61,12 +61,11 @@ def _running(server: Server, entry: Entry) -> dict[str, Any]:
     stays = server.settings.idle_seconds or math.inf
     stays = stays if entry.keep_seconds is None else entry.keep_seconds
     left = timedelta(seconds=min(stays, 10**9) - (time.monotonic() - entry.used_at))
-    gpu = not entry.loaded.device.lower().startswith("cpu")
     size = sum(getattr(memory, name) for name in memory.__dataclass_fields__)
     return {
         **_card(server, entry),
         "size": size,
-        "size_vram": size if gpu else 0,
+        "size_vram": 0 if entry.loaded.memory_left is None else size,
         "expires_at": (datetime.now(UTC) + left).isoformat().replace("+00:00", "Z"),
         "context_length": entry.loaded.context,
     }

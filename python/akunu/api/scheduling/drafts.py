@@ -151,6 +151,7 @@ class StepCosts:
 
     def __init__(self) -> None:
         self._knots: list[float] = []
+        self._usual: list[float] = []
         self._pause = 0.0
 
     def paused(self, seconds: float) -> None:
@@ -167,21 +168,11 @@ class StepCosts:
             return
         if not self._knots:
             self._knots = [seconds * _guess(knot) / _guess(rows) for knot in KNOTS]
+            self._usual = self._knots.copy()
             return
-        expected = self.of(rows)
-        error = min(seconds, 2 * expected) - expected
-        error *= 0.2 if error > 0 else 0.5
-        i, near = _PLACES[rows]
-        self._knots[i] += (1 - near) * error
-        self._knots[i + 1] += near * error
-        # What was slow once is tried again after some hundred steps.
-        for i, knot in enumerate(KNOTS):
-            guess = self._knots[0] * _guess(knot)
-            self._knots[i] -= 0.002 * max(self._knots[i] - guess, 0)
-        # Fewer rows take no longer. A step without drafts is not measured while each has some, and would seem
-        # to be as slow as it once was.
-        for i in reversed(range(len(KNOTS) - 1)):
-            self._knots[i] = min(self._knots[i], self._knots[i + 1])
+        # What was slow once is tried again after some hundred steps, or some thousand while others wait.
+        _learn(self._knots, rows, seconds, faster=0.5, forget=0.002)
+        _learn(self._usual, rows, seconds, faster=0.2, forget=0.0002)
 
     @property
     def known(self) -> bool:
@@ -194,16 +185,17 @@ class StepCosts:
 
     def of(self, rows: int) -> float:
         """Expected seconds of a step with so many rows, at most those of the last knot."""
-        i, near = _PLACES[rows]
-        low = self._knots[i]
-        return low + near * (self._knots[i + 1] - low)
+        return _between(self._knots, rows)
 
-    def rows_within(self, rows: int, times: float) -> int:
-        """Return the most rows of a step that takes so many times as long as one of `rows`."""
-        if not self._knots or rows >= KNOTS[-1]:
+    def usual(self, rows: int) -> float:
+        """Return what such a step usually takes, others' work included; 0 until one was measured."""
+        return _between(self._usual, min(rows, KNOTS[-1])) if self._usual else 0.0
+
+    def rows_within(self, rows: int, seconds: float) -> int:
+        """Return the most rows of a step that usually takes so long; no fewer than `rows`."""
+        if not self._usual or rows >= KNOTS[-1]:
             return rows
-        seconds = times * self.of(rows)
-        return next((n - 1 for n in range(rows + 1, KNOTS[-1] + 1) if self.of(n) > seconds), KNOTS[-1])
+        return next((n - 1 for n in range(rows + 1, KNOTS[-1] + 1) if self.usual(n) > seconds), KNOTS[-1])
 
     def may_pay(self, rows: int, most: int) -> bool:
         """Whether any drafts would, in a step of so many rows, if all of them held."""
@@ -274,6 +266,31 @@ class StepCosts:
 
 def _guess(rows: int) -> float:
     return 1 + ROW * (rows - 1)
+
+
+def _between(knots: Sequence[float], rows: int) -> float:
+    i, near = _PLACES[rows]
+    return knots[i] + near * (knots[i + 1] - knots[i])
+
+
+def _learn(knots: list[float], rows: int, seconds: float, faster: float, forget: float) -> None:
+    """Learn from a step; one that was faster than expected has this weight, and a slower one 0.2."""
+    expected = _between(knots, rows)
+    error = min(seconds, 2 * expected) - expected
+    error *= 0.2 if error > 0 else faster
+    i, near = _PLACES[rows]
+    knots[i] += (1 - near) * error
+    knots[i + 1] += near * error
+    for n, knot in enumerate(KNOTS):
+        guess = knots[0] * _guess(knot)
+        knots[n] -= forget * max(knots[n] - guess, 0)
+    # Fewer rows take no longer, and more no less: steps that are not measured now, such as those without
+    # drafts while each has some, would seem to be as slow, or as fast, as they once were.
+    top = i + (near > 0)
+    for lower in reversed(range(top)):
+        knots[lower] = min(knots[lower], knots[lower + 1])
+    for higher in range(top + 1, len(KNOTS)):
+        knots[higher] = max(knots[higher], knots[higher - 1])
 
 
 _PLACES: Final = [(0, 0.0)] + [

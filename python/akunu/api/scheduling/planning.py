@@ -26,15 +26,15 @@ import math
 from bisect import insort
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from collections.abc import Sequence as SequenceOf
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from akunu._core import MAX_CHAIN, PAGE
 from akunu.api.scheduling.choosing import NO_DRAFTS, Drafts, choose_drafts
 from akunu.api.scheduling.counts import Beginnings, ModelStats
-from akunu.api.scheduling.drafts import CHAIN_SECONDS, StepCosts, UsualTrust
+from akunu.api.scheduling.drafts import UsualTrust
 from akunu.api.scheduling.sequence import Ran, Sequence
+from akunu.api.scheduling.sharing import Sharing, fitting, row_shares
 from akunu.api.scheduling.turns import Turns
 from akunu.base.errors import AkunuError
 
@@ -43,22 +43,10 @@ if TYPE_CHECKING:
     from akunu.api.scheduling.disk import DiskTier
     from akunu.api.scheduling.model_proposer import Proposer
 
-__all__ = ["Plan", "Planner", "StepRows", "fitting"]
+__all__ = ["Plan", "Planner", "StepRows"]
 
 ABSENT_SECONDS: Final = 0.25
 """A reader that leaves its sequence unread for so long, while others wait for a slot, has gone away."""
-MIXED_ROWS: Final = 64
-"""The least number of rows of prompts in a step in which others decode: what a new prompt may cost. More
-are taken where they fit in `CHAIN_SECONDS`."""
-FOREIGN_ROWS: Final = 8
-"""The least number of them where another owner's sequences decode."""
-FOREIGN_DRAFTS: Final = 1.5
-"""The most time of a step with drafts over that without, where sequences of several owners decode."""
-RECENT_SECONDS: Final = 10.0
-"""An owner whose last step was not longer ago may come back while a step runs, and would wait for its end."""
-RECENT_ROWS: Final = 16
-"""The least number of rows of prompts in a step that such an owner would wait for. More are taken where they
-fit in an eighth of `CHAIN_SECONDS`."""
 
 
 class StepRows(NamedTuple):
@@ -80,24 +68,11 @@ class Plan(NamedTuple):
     steps: int = 1
     decoding: bool = False
     """Each part is a sequence's last token, and maybe drafts."""
+    without_heaviest: bool = False
+    """The owner with most sequences waits meanwhile."""
 
 
 _turn = attrgetter("turn")
-
-
-def fitting(done: int, seconds: float, most: int) -> int:
-    """Return how many fit in `CHAIN_SECONDS`, where so many were done in `seconds`."""
-    return int(max(1, min(CHAIN_SECONDS * done / seconds, most))) if seconds > 0 else most
-
-
-def _shares(prompts: Iterable[Sequence], budget: int) -> dict[str | None, int]:
-    """Return how many rows of a step each owner's prompts may have: a share, and what others leave."""
-    wanted = Counter[str | None]()
-    for sequence in prompts:
-        wanted[sequence.salt] += sequence.left
-    share = budget // len(wanted) if wanted else 0
-    taken = {owner: min(share, rows) for owner, rows in wanted.items()}
-    return {owner: budget - (sum(taken.values()) - own) for owner, own in taken.items()}
 
 
 def _chain(writing: Iterable[Sequence], context: int) -> int:
@@ -135,13 +110,8 @@ class Planner:
         self._disk = disk
         self._proposer = proposer
         self._turns = Turns()
-        self._costs = StepCosts()
         self._usual = UsualTrust()
-        self._ended_at = -math.inf  # the last step
-        self._mixed = MIXED_ROWS
-        self._telling = 0  # rows of prompts in a step that tell how many fit
-        self._pace = 0.0  # rows of prompts that run in a second, once it is known
-        self._seen: dict[str | None, float] = {}  # the end of each owner's last step
+        self._sharing = Sharing(engine.chunk, engine.max_logits)
         self._beginnings = Beginnings()
         self._totals: Counter[str] = Counter()
         self._pages = engine.pages  # while a step runs nobody asks the engine
@@ -199,21 +169,21 @@ class Planner:
         for sequence in self.running:
             if sequence.hungry and not sequence.fetching:
                 (writing if sequence.writing else prompts).append(sequence)
+        alone = self._sharing.leave_heaviest_out(writing, prompts)
         context, budget = self._engine.context, self._engine.chunk
         all_rows = sum(s.left for s in writing)
         steps, decoding, drafts = 1, not prompts and all_rows == len(writing), dict[Sequence, Drafts]()
-        begin = self._beginning(prompts)
         if prompts:
-            budget = min(budget, self._with_prompts(writing, prompts, all_rows, begin))
+            budget = min(budget, self._sharing.with_prompts(writing, prompts, all_rows))
         elif writing:
-            most = self._engine.max_logits
-            if len({sequence.salt for sequence in writing}) > 1:
-                most = min(most, self._costs.rows_within(all_rows, FOREIGN_DRAFTS))
-            drafts = choose_drafts(writing, all_rows, most, context, self._costs, self._proposer)
+            most = self._sharing.with_drafts(writing, all_rows)
+            drafts = choose_drafts(writing, all_rows, most, context, self._sharing.costs, self._proposer)
             if decoding and not drafts:
                 steps = _chain(writing, context)
+                if alone:
+                    steps = min(steps, self._sharing.owed_tokens(all_rows))
         parts, reserve = list[StepRows](), self._engine.reserve
-        shares = _shares(prompts, budget - all_rows)
+        shares = row_shares(prompts, budget - all_rows)
         for number, sequence in enumerate((*writing, *prompts)):
             left, slot = sequence.left, sequence.slot
             rows = min(left, budget)
@@ -235,45 +205,7 @@ class Planner:
             budget -= rows
             if number >= len(writing):
                 shares[sequence.salt] -= rows
-        return Plan(parts, steps, decoding)
-
-    def _with_prompts(
-        self, writing: SequenceOf[Sequence], prompts: SequenceOf[Sequence], rows: int, begin: int
-    ) -> int:
-        """Rows of a step with prompts, of which those that write have `rows` and short prompts `begin`.
-
-        An owner's prompts make the steps of others half as long again at most, where steps of few rows allow
-        that. Where others were here lately, a step ends soon, so that they need not wait for it.
-        """
-        here = {sequence.salt for sequence in (*writing, *prompts)}
-        self._telling = self._mixed // 2 + 1
-        if not (writing or begin):
-            lately = self._ended_at - RECENT_SECONDS
-            self._seen = {owner: at for owner, at in self._seen.items() if at > lately}
-            if self._seen.keys() <= here:
-                return self._engine.chunk
-            self._telling = max(self._mixed // 8, RECENT_ROWS)
-            return self._telling
-        beside = self._mixed
-        if len(here) > 1 and self._pace:
-            own = self._costs.expected(max(rows + begin, 1), CHAIN_SECONDS)
-            beside = max(FOREIGN_ROWS, min(beside, int(own * self._pace / 2)))
-        return rows + begin + beside
-
-    def _beginning(self, prompts: SequenceOf[Sequence]) -> int:
-        """Rows of short prompts that another owner's long ones delay no more than those who write.
-
-        Each owner that has some gets as many as the one with fewest wants: who has only a token of a prompt
-        that is known to read does not wait for the end of another's long prompt, which looks like a short
-        one.
-        """
-        if len({sequence.salt for sequence in prompts}) < 2:
-            return 0
-        short = Counter[str | None]()
-        for sequence in prompts:
-            if sequence.left <= self._mixed:
-                short[sequence.salt] += sequence.left
-        return len(short) * min(short.values(), default=0)
+        return Plan(parts, steps, decoding, alone)
 
     def record(
         self,
@@ -292,14 +224,15 @@ class Planner:
             When it began with drafts that are written, when the engine began, when it ended.
         """
         began, start, ended = times
-        self._costs.paused(began - self._ended_at)
-        self._ended_at = ended
+        sharing = self._sharing
+        sharing.costs.paused(began - sharing.ended_at)
+        sharing.ended_at = ended
         steps, seconds = plan.steps, ended - began
         ran = Ran(steps, fitting(steps, seconds, MAX_CHAIN), seconds, ended, self._engine.context)
+        sharing.ran((part.sequence.salt for part in plan.parts), seconds, plan.without_heaviest)
         moved, rows, run, most, sampled = False, 0, 0, 0, 0
         for part, chunk in zip(plan.parts, chunks, strict=True):
             sequence, drafts, new = part.sequence, len(part.drafts), len(chunk.ids)
-            self._seen[sequence.salt] = ended
             rows += part.rows + drafts
             run += chunk.length - sequence.length
             moved = moved or new > 0 or chunk.length != sequence.length
@@ -318,11 +251,9 @@ class Planner:
                     self._totals["model_drafted_tokens"] += drafts
                     self._totals["model_accepted_tokens"] += new - 1
         if most and plan.decoding:
-            self._costs.measured(rows, (ended - start) / min(steps, most))
+            sharing.costs.measured(rows, (ended - start) / min(steps, most))
         elif not plan.decoding and run > 0:
-            fits = fitting(run, seconds, self._engine.chunk)
-            if fits > self._mixed or run >= self._telling:  # a few rows are slow for their number
-                self._mixed, self._pace = max(MIXED_ROWS, fits), run / max(seconds, 1e-6)
+            sharing.read(run, seconds)
         self._totals["generated_tokens"] += sampled
         self._totals["steps"] += moved
         return moved
@@ -364,7 +295,7 @@ class Planner:
     def _admit(self) -> None:
         """Slots for those who wait, in their order; for readers that went away when they have come back."""
         refused = set[str | None]()  # owners that have their share
-        for sequence in [s for s in self.waiting if s.hungry and not s.ready]:
+        for sequence in [s for s in self.waiting if s.hungry and not s.due]:
             if sequence.salt in refused or self._soon_cached(sequence):
                 continue
             while sequence.squeezed_out and not self._has_room(sequence):

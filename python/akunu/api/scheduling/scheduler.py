@@ -122,8 +122,8 @@ class Scheduler:
         while True:
             check()  # not under the lock: a handler may wait for another thread
             with self._lock:
-                if sequence.ready:
-                    chunk = sequence.ready.popleft()
+                if sequence.due:
+                    chunk = sequence.pop()
                     self._come_back(sequence)
                     return chunk
                 if sequence.error is not None:
@@ -143,7 +143,7 @@ class Scheduler:
             finally:
                 self._stop_leading(progress)
             with self._lock:
-                if not progress and not (self._leading or sequence.ready or sequence.cancelled):
+                if not progress and not (self._leading or sequence.due or sequence.cancelled):
                     self._check_patience(sequence, deadline)
                     self._wait(sequence, 0.02)  # until a slot or pages are free
 
@@ -169,7 +169,7 @@ class Scheduler:
         """Wake calls that wait for the engine, readers that have what they wait for, and an heir."""
         self._changed.notify_all()
         for sequence, changed in self._readers.items():
-            if sequence.ready or not sequence.hungry:
+            if sequence.due or not sequence.hungry:
                 changed.notify()
         self._wake_heir()
 
@@ -178,7 +178,7 @@ class Scheduler:
         if self._leading:
             return
         if self._heir is None:
-            self._heir = next((each for each in self._readers if each.hungry and not each.ready), None)
+            self._heir = next((each for each in self._readers if each.hungry and not each.due), None)
         if self._heir in self._readers:
             self._readers[self._heir].notify()
 

@@ -23,10 +23,16 @@ if TYPE_CHECKING:
     from akunu.api.vision.inputs import Inputs
     from akunu.chat.structured.constraint import Constraint
 
-__all__ = ["Adapter", "ConstrainedChunk", "Ran", "Sequence"]
+__all__ = ["WHOLE_AHEAD", "Adapter", "ConstrainedChunk", "Ran", "Sequence"]
 
 HEAD_START: Final = 64
 """Sequences that came before, which one with a priority higher by one goes ahead of."""
+
+
+AHEAD: Final = 2
+"""Chunks that a sequence runs ahead of a reader who wants each as soon as it is there."""
+WHOLE_AHEAD: Final = 16
+"""Chunks that it runs ahead of one who wants only all of them: threads that wake up cost more than a step."""
 
 
 class Ran(NamedTuple):
@@ -116,8 +122,12 @@ class Sequence:
     """The tokens that have been generated, an end token included."""
     forced: int = 0
     """The number of these that the constraint forced after the last sampled one: rows of the next step."""
+    ahead: int = AHEAD
+    """Chunks that it runs ahead of its reader, who is woken when half of them are ready, and takes all."""
     ready: deque[Chunk | ConstrainedChunk] = field(default_factory=deque)
     """Generated, and not taken by the reader yet."""
+    taking: bool = False
+    """Whether its reader has begun to take what is ready."""
     ready_at: float = 0.0
     """`time.perf_counter()` when the last of it was made ready."""
     slot: int | None = None
@@ -199,14 +209,26 @@ class Sequence:
 
     @property
     def hungry(self) -> bool:
-        """Whether more should be computed. A sequence runs one chunk ahead while its reader wakes up."""
-        return len(self.ready) < 2 and not (self.ended or self.cancelled or self.error)
+        """Whether more should be computed. A sequence runs ahead while its reader wakes up."""
+        return len(self.ready) < self.ahead and not (self.ended or self.cancelled or self.error)
+
+    @property
+    def due(self) -> bool:
+        """Whether its reader should take what is ready."""
+        ready = len(self.ready)
+        return ready > 0 and (self.taking or 2 * ready >= self.ahead or not self.hungry)
+
+    def pop(self) -> Chunk | ConstrainedChunk:
+        """Take the oldest of what is ready."""
+        chunk = self.ready.popleft()
+        self.taking = bool(self.ready)
+        return chunk
 
     def idle_for(self) -> float:
         """Seconds since something was made ready that is not taken; infinite when it needs no steps."""
         if self.ended or self.cancelled or self.error:
             return math.inf
-        return time.perf_counter() - self.ready_at if self.ready else 0.0
+        return time.perf_counter() - self.ready_at if self.due else 0.0
 
     def whole_images(self, rows: int, most: int) -> int:
         """Return how many rows may run, where `rows` are wanted and no step may end within an image.

@@ -96,7 +96,7 @@ export async function* pull(model, signal) {
 
 /** Chunks of an answer, as the API gives them. */
 export async function* complete(body, signal) {
-  const payload = { ...body, stream: true, stream_options: { include_usage: true } };
+  const payload = { ...body, stream: true, stream_options: { include_usage: true }, return_progress: true };
   const response = await request("v1/chat/completions", { method: "POST", body: JSON.stringify(payload), signal });
   for await (const data of events(response.body)) {
     if (data === "[DONE]") return;

@@ -39,8 +39,7 @@ async function answer(of, before = []) {
     if (!models.length) await listModels(); // who is quick asks before they are there
     request.model = of.model = offers(of.model) ? of.model : models.value;
     for await (const chunk of complete(request, abort.signal)) {
-      const choice = chunk.choices[0];
-      if (choice) take(message, choice);
+      take(message, chunk);
       if (!first && (message.content || message.reasoning || message.tool_calls)) first = performance.now();
       if (chunk.usage) {
         message.tokens = chunk.usage.completion_tokens;
@@ -78,7 +77,7 @@ async function answer(of, before = []) {
 }
 
 // Which conversation this tab is answering: the tab that is loaded again goes on with it.
-const ANSWERING = "akunu.answering", KEEP_MS = 1000, BROKEN = "stopped";
+const ANSWERING = "akunu.answering", KEEP_MS = 1000, LONG_MS = 300, BROKEN = "stopped";
 function remember(of) {
   try {
     if (of) sessionStorage.setItem(ANSWERING, of.id);
@@ -118,7 +117,9 @@ function plain({ versions, version, ...message }) {
 }
 
 /** What a chunk adds to a message. */
-function take(message, choice) {
+function take(message, { choices: [choice], prompt_progress: read }) {
+  if (!choice) return;
+  message.writing = read?.time_ms >= LONG_MS && read.processed < read.total ? messages.reading(read) : true;
   const delta = choice.delta ?? {};
   message.content += delta.content ?? "";
   if (delta.reasoning_content) message.reasoning = (message.reasoning ?? "") + delta.reasoning_content;

@@ -102,8 +102,11 @@ function fillAnswer(body, message, chat, actions, made) {
     if (message.full) box.append(button("Forget the oldest turns, and answer", "They stay here; the model no longer sees them", () => actions.makeRoom(message)));
     body.append(box);
   }
-  if (message.writing) body.append(make("span", "waiting"));
+  if (message.writing) body.append(make("span", "waiting", message.writing === true ? "" : message.writing));
 }
+
+/** How far a long conversation is read before an answer begins. */
+export const reading = ({ total, cache, processed }) => `Reading: ${Math.floor((100 * (processed - cache)) / (total - cache))} % of ${(total - cache).toLocaleString("en")} tokens `;
 
 function toolCall(call, message, chat, actions) {
   let written = call.function.arguments;

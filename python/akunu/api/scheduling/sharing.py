@@ -1,0 +1,167 @@
+"""Limits on what a step costs where several owners share an engine: prompts, drafts, and rows of others.
+
+Whoever decodes, comes, or was here lately waits for the end of another owner's step. What rows cost is
+learned from the steps.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable
+from collections.abc import Sequence as SequenceOf
+from typing import Final
+
+from akunu.api.scheduling.drafts import CHAIN_SECONDS, StepCosts
+from akunu.api.scheduling.sequence import Sequence
+
+__all__ = ["Sharing", "fitting", "row_shares"]
+
+MIXED_ROWS: Final = 64
+"""The least number of rows of prompts in a step in which others decode: what a new prompt may cost. More
+are taken where they fit in `CHAIN_SECONDS`."""
+FOREIGN_ROWS: Final = 8
+"""The least number of them where another owner's sequences decode."""
+FOREIGN_TIMES: Final = 2.0
+"""The time of a step over that without the owner with most sequences, from which on others run without it."""
+FOREIGN_DRAFTS: Final = 1.5
+"""The most time of a step with drafts over that without, where another owner waits for its end, or may."""
+RECENT_SECONDS: Final = 10.0
+"""An owner whose last step was not longer ago may come back while a step runs, and would wait for its end."""
+RECENT_SHARE: Final = 8
+"""The share of `CHAIN_SECONDS` that a step may take which such an owner would wait for."""
+RECENT_ROWS: Final = 16
+"""The least number of rows of prompts in such a step, however long it takes."""
+
+
+def fitting(done: int, seconds: float, most: int) -> int:
+    """Return how many fit in `CHAIN_SECONDS`, where so many were done in `seconds`."""
+    return int(max(1, min(CHAIN_SECONDS * done / seconds, most))) if seconds > 0 else most
+
+
+def row_shares(prompts: Iterable[Sequence], budget: int) -> dict[str | None, int]:
+    """Return how many rows of a step each owner's prompts may have: a share, and what others leave."""
+    wanted = Counter[str | None]()
+    for sequence in prompts:
+        wanted[sequence.salt] += sequence.left
+    share = budget // len(wanted) if wanted else 0
+    taken = {owner: min(share, rows) for owner, rows in wanted.items()}
+    return {owner: budget - (sum(taken.values()) - own) for owner, own in taken.items()}
+
+
+class Sharing:
+    """Rules by which owners share the steps of one engine, and what they need to know.
+
+    Parameters
+    ----------
+    chunk
+        Most rows of a step.
+    max_logits
+        Rows of a step whose tokens may be sampled.
+
+    Attributes
+    ----------
+    costs : StepCosts
+        What rows cost.
+    ended_at : float
+        `time.perf_counter()` at the end of the last step.
+    """
+
+    def __init__(self, chunk: int, max_logits: int) -> None:
+        self.costs = StepCosts()
+        self.ended_at = -math.inf
+        self._chunk = chunk
+        self._max_logits = max_logits
+        self._owed = 0.0  # seconds for which others may run without the owner with most sequences
+        self._mixed = MIXED_ROWS
+        self._telling = 0  # rows of prompts in a step that tell how many fit
+        self._pace = 0.0  # rows of prompts that run in a second, once it is known
+        self._seen: dict[str | None, float] = {}  # the end of each owner's last step
+
+    def leave_heaviest_out(self, writing: list[Sequence], prompts: list[Sequence]) -> bool:
+        """Take the owner with most sequences, or rows, out of a step, if others may run without it now.
+
+        That is where its rows more than double the time of theirs: as much time as its last step took is
+        then theirs alone. So it has half of all, and where rows cost little, a step is for everybody.
+        """
+        count = Counter(s.salt for s in (*writing, *prompts))
+        if len(count) < 2:
+            return False
+        left = Counter[str | None]()
+        for s in (*writing, *prompts):
+            left[s.salt] += s.left
+        heaviest = max(count, key=lambda owner: (count[owner], left[owner]))
+        others = [s for s in (*writing, *prompts) if s.salt != heaviest]
+        rows, all_rows = (sum(s.left for s in some) for some in (others, (*writing, *prompts)))
+        seconds = self.costs.usual(rows)
+        if not 0 < seconds <= min(self._owed, self.costs.usual(all_rows) / FOREIGN_TIMES):
+            return False
+        for some in (writing, prompts):
+            some[:] = [s for s in some if s.salt != heaviest]
+        return True
+
+    def owed_tokens(self, rows: int) -> int:
+        """Return the tokens of a chain that takes as long as others may still run without the heaviest."""
+        return max(1, int(self._owed / self.costs.usual(rows)))
+
+    def with_prompts(self, writing: SequenceOf[Sequence], prompts: SequenceOf[Sequence], rows: int) -> int:
+        """Rows of a step with prompts, of which those that write have `rows`.
+
+        An owner's prompts make the steps of others half as long again at most, where steps of few rows allow
+        that. Where others were here lately, a step ends soon, so that they need not wait for it.
+        """
+        begin = self._beginning(prompts)
+        here = {sequence.salt for sequence in (*writing, *prompts)}
+        self._telling = self._mixed // 2 + 1
+        if not (writing or begin):
+            if not self._others_lately(here):
+                return self._chunk
+            self._telling = max(self._mixed // RECENT_SHARE, RECENT_ROWS)
+            return self._telling
+        beside = self._mixed
+        if len(here) > 1 and self._pace:
+            own = self.costs.expected(max(rows + begin, 1), CHAIN_SECONDS)
+            beside = max(FOREIGN_ROWS, min(beside, int(own * self._pace / 2)))
+        return rows + begin + beside
+
+    def _beginning(self, prompts: SequenceOf[Sequence]) -> int:
+        """Rows of short prompts that another owner's long ones delay no more than those who write.
+
+        Each owner that has some gets as many as the one with fewest wants: who has only a token of a prompt
+        that is known to read does not wait for the end of another's long prompt, which looks like a short
+        one.
+        """
+        if len({sequence.salt for sequence in prompts}) < 2:
+            return 0
+        short = Counter[str | None]()
+        for sequence in prompts:
+            if sequence.left <= self._mixed:
+                short[sequence.salt] += sequence.left
+        return len(short) * min(short.values(), default=0)
+
+    def with_drafts(self, writing: SequenceOf[Sequence], rows: int) -> int:
+        """The most rows of a step with drafts, where those that write have `rows` without."""
+        here = {sequence.salt for sequence in writing}
+        seconds = FOREIGN_DRAFTS * self.costs.usual(rows)
+        if len(here) == 1:
+            if not self._others_lately(here):
+                return self._max_logits
+            seconds = max(seconds, CHAIN_SECONDS / RECENT_SHARE)
+        return min(self._max_logits, self.costs.rows_within(rows, seconds))
+
+    def _others_lately(self, here: set[str | None]) -> bool:
+        """Whether owners other than these may come back while a step runs."""
+        lately = self.ended_at - RECENT_SECONDS
+        self._seen = {owner: at for owner, at in self._seen.items() if at > lately}
+        return not self._seen.keys() <= here
+
+    def ran(self, owners: Iterable[str | None], seconds: float, without_heaviest: bool) -> None:
+        """Note who was in a step that has just ended, and how long it took."""
+        self._owed = max(self._owed - seconds, 0.0) if without_heaviest else seconds
+        self._seen.update(dict.fromkeys(owners, self.ended_at))
+
+    def read(self, rows: int, seconds: float) -> None:
+        """Learn from a step of so many rows with prompts."""
+        fits = fitting(rows, seconds, self._chunk)
+        if fits > self._mixed or rows >= self._telling:  # a few rows are slow for their number
+            self._mixed, self._pace = max(MIXED_ROWS, fits), rows / max(seconds, 1e-6)
