@@ -47,6 +47,23 @@ def test_every_test_runs_in_test_or_in_test_long_and_all_in_test_all() -> None:
     assert choices("test-all") == [[]]
 
 
+@pytest.mark.parametrize(
+    ("goal", "parts"), [(["test"], 3), (["test", "TESTARGS=-k name"], 1), (["test-all"], None)], ids=str
+)
+def test_make_test_draws_of_tables_where_it_runs_everything(goal: list[str], parts: int | None) -> None:
+    """A person's own choice stands, and a part of the tests is run with every case."""
+    recipe = subprocess.run(
+        ["make", "-n", *goal], cwd=ROOT, check=True, capture_output=True, text=True
+    ).stdout.splitlines()
+    (line,) = [line for line in recipe if " -m pytest " in line]
+    asked = f"{line.split('$(')[0].rpartition(' .venv')[0] or ':'}; echo $AKUNU_TEST_PART"
+    for given in ("", "5"):
+        own = {key: value for key, value in os.environ.items() if key != "AKUNU_TEST_PART"}
+        own |= {"AKUNU_TEST_PART": given} if given else {}
+        told = subprocess.run(["sh", "-c", asked], env=own, check=True, capture_output=True, text=True).stdout
+        assert told.strip() == (given or (str(parts) if parts else ""))
+
+
 @pytest.mark.parametrize(("goal", "extras"), [("test", ["test"]), ("check", ["test", "dev"])])
 def test_make_test_installs_what_tests_need_alone(goal: str, extras: list[str]) -> None:
     recipe = subprocess.run(
