@@ -63,7 +63,11 @@ def test_keys_and_values_may_have_types_of_their_own(run: Run, draw: Draw) -> No
 
 
 @pytest.mark.parametrize(
-    "kv", ["q8_0,q4_0", *(pytest.param(kv, marks=pytest.mark.long) for kv in ("q4_0", "f16,q4_0"))]
+    "kv",
+    [
+        pytest.param("q8_0,q4_0", marks=pytest.mark.table),
+        *(pytest.param(kv, marks=pytest.mark.long) for kv in ("q4_0", "f16,q4_0")),
+    ],
 )
 def test_caches_keep_what_the_cpus_keep(passes: Callable[..., None], kv: str) -> None:
     """Windows, shared caches, heads of two sizes; of the pairs of types those that the emulator has.

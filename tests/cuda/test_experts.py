@@ -165,6 +165,7 @@ with engines.open_engine(NAME, device="cuda", context=64, chunk=16, threads=2) a
 """
 
 
+@pytest.mark.table
 @pytest.mark.parametrize(
     ("model", "layers"),
     [("biased:mxfp4", 2), ("softmax:q6_k", 2), pytest.param("shared:q4_k_m", 1, marks=pytest.mark.long)],
