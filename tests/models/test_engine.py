@@ -122,6 +122,7 @@ def test_threads_do_not_change_the_result(model: tuple[Path, tiny.Golden]) -> No
     assert np.array_equal(open_engine(path, threads=3).logits(golden.prompt), one)
 
 
+@pytest.mark.table
 @pytest.mark.parametrize("dtype", quant.DTYPES)
 def test_every_weight_type_matches_float64(dtype: str, folder: Path) -> None:
     """Weights as stored, activations rounded to int8 for the quantised types: hence the two bounds."""
@@ -142,6 +143,7 @@ def _floats(dtype: str) -> float:
     return 1e-9
 
 
+@pytest.mark.table
 @pytest.mark.parametrize("mix", convert.MIXES)
 def test_mixed_weight_types_match_float64(mix: str, folder: Path) -> None:
     written = tiny.write("llama_256", mix, folder / f"{mix}.gguf")

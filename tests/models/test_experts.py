@@ -84,6 +84,7 @@ def test_phases_and_threads_agree_to_the_bit(name: str, dtype: str, folder: Path
     assert greedy(open_engine(path), ids[:5], 1) == [int(whole[4].argmax())]
 
 
+@pytest.mark.table
 @pytest.mark.parametrize("dtype", QUANTISED)
 def test_every_weight_type_matches_float64(dtype: str, folder: Path) -> None:
     """Where activations are rounded to int8 near ties go to other experts: the median row tells."""

@@ -142,6 +142,7 @@ def large(request: pytest.FixtureRequest) -> tuple[_core.Engine, int]:
     return synthetic(151_939, dim), seed  # tokens: not a multiple of any vector's length
 
 
+@pytest.mark.table
 @pytest.mark.parametrize("name", LARGE)
 def test_a_large_vocabulary(name: str, large: tuple[_core.Engine, int]) -> None:
     """Other paths than those of a small one: passes over whole vectors, histograms, no lists."""
