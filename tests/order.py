@@ -1,25 +1,67 @@
 """The suite's order: files are shuffled, and the tests within each, by a seed that is printed.
 
 `AKUNU_TEST_SEED=N` (or `--seed N`) gives the order of a run again.
+
+`AKUNU_TEST_PART=N` runs one in N of the cases that take turns, by the same seed: in any run of those marked
+`in_turn` and `mutation`, in a run without long tests of those of large tables (`table`, the fixture `draw`).
 """
 
 from __future__ import annotations
 
 import os
 import random
+import zlib
 from collections import defaultdict
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Protocol, TypeVar
 
 import pytest
 
 SEED = pytest.StashKey[int]()
 PLACE = pytest.StashKey[int]()  # of a test among those that take turns, as they were collected
-TURNS = ("in_turn", "mutation")  # their marks
+TURNS = ("in_turn", "mutation", "table")  # their marks
+
+Each = TypeVar("Each")
+
+
+class Draw(Protocol):
+    """What the fixture `draw` is."""
+
+    def __call__(self, cases: Sequence[Each], /) -> list[Each]: ...
 
 
 def has_its_turn(place: int, seed: int, parts: int) -> bool:
     """Whether a test is one of those that run with a seed; any `parts` seeds in a row run each test once."""
     return (place + seed) % parts == 0
+
+
+def parts(config: pytest.Config, mark: str = "in_turn") -> int:
+    """How many seeds in a row it takes to run every case that has the mark."""
+    without_long = config.option.markexpr == "not long"
+    return int(os.environ.get("AKUNU_TEST_PART", "1")) if mark != "table" or without_long else 1
+
+
+def drawn(cases: Sequence[Each], seed: int, parts: int) -> list[Each]:
+    """Those cases of a test whose turn it is: of fewer than `parts` there is one."""
+    among = min(parts, len(cases)) or 1
+    return [case for place, case in enumerate(cases) if has_its_turn(place, seed, among)]
+
+
+def spread(name: str) -> int:
+    """A number by which cases that differ in one dimension of a matrix do not all have the same turn."""
+    return zlib.crc32(name.encode())
+
+
+@pytest.fixture
+def draw(request: pytest.FixtureRequest) -> Draw:
+    """For a test that goes through cases of a large table: those whose turn it is, at least one."""
+    config = request.config
+    seed = config.stash[SEED] + spread(request.node.name)
+
+    def draw(cases: Sequence[Each], /) -> list[Each]:
+        return drawn(cases, seed, parts(config, "table"))
+
+    return draw
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -50,29 +92,40 @@ def pytest_report_header(config: pytest.Config) -> str:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     if terminalreporter.stats.get("failed") or terminalreporter.stats.get("error"):
         terminalreporter.write_line(f"AKUNU_TEST_SEED={config.stash[SEED]} gives this order again")
+    if (count := parts(config, "table")) > 1:
+        text = f"NOT RUN: cases of large tables that {count - 1} other seeds draw; AKUNU_TEST_PART=1 runs all"
+        terminalreporter.write_sep("-", text)
 
 
 # First: what pytest does next puts those together that share a parameter of a fixture of a module.
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item], config: pytest.Config) -> None:
-    parts = int(os.environ.get("AKUNU_TEST_PART", "1"))
-    another_day = pytest.mark.skip(reason=f"AKUNU_TEST_PART={parts}: another seed runs this case")
+    another_day = pytest.mark.skip(reason=f"AKUNU_TEST_PART={parts(config)}: another seed runs this case")
+    another_seed: list[pytest.Item] = []  # of tables: a test that is skipped costs as much as a short one
     files: dict[object, list[pytest.Item]] = defaultdict(list)
-    for item in items:
-        files[item.path].append(item)
     for name in TURNS:
         places: dict[str, int] = {}
-        for item in items:
+        marked = [item for item in items if item.get_closest_marker(name)]
+        for item in sorted(marked, key=lambda item: spread(item.nodeid)) if name == "table" else marked:
             mark = item.get_closest_marker(name)
-            if mark is None:
-                continue
+            assert mark is not None
             # Those of one name have one turn: what they need is made for them alone.
             item.stash[PLACE] = places.setdefault(*(mark.args or (item.nodeid,)), len(places))
-            if name == "in_turn" and not has_its_turn(item.stash[PLACE], config.stash[SEED], parts):
+            if name == "mutation" or has_its_turn(item.stash[PLACE], config.stash[SEED], parts(config, name)):
+                continue
+            if name == "table":
+                another_seed.append(item)
+            else:
                 item.add_marker(another_day)
-    drawn = random.Random(config.stash[SEED])
+    if another_seed:
+        config.hook.pytest_deselected(items=another_seed)
+    left_out = set(another_seed)
+    for item in items:
+        if item not in left_out:
+            files[item.path].append(item)
+    order = random.Random(config.stash[SEED])
     groups = list(files.values())
-    drawn.shuffle(groups)
+    order.shuffle(groups)
     for group in groups:
-        drawn.shuffle(group)
+        order.shuffle(group)
     items[:] = [item for group in groups for item in group]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import re
 import shlex
 import subprocess
 import tomllib
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from akunu import _core
 from kernels.toolchain import configure
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -45,6 +47,23 @@ def test_every_test_runs_in_test_or_in_test_long_and_all_in_test_all() -> None:
 
     assert choices("test", "test-long") == [["-m", "not long"], ["-m", "long"]]
     assert choices("test-all") == [[]]
+
+
+@pytest.mark.parametrize(
+    ("goal", "parts"), [(["test"], 3), (["test", "TESTARGS=-k name"], 1), (["test-all"], None)], ids=str
+)
+def test_make_test_draws_of_tables_where_it_runs_everything(goal: list[str], parts: int | None) -> None:
+    """A person's own choice stands, and a part of the tests is run with every case."""
+    recipe = subprocess.run(
+        ["make", "-n", *goal], cwd=ROOT, check=True, capture_output=True, text=True
+    ).stdout.splitlines()
+    (line,) = [line for line in recipe if " -m pytest " in line]
+    asked = f"{line.split('$(')[0].rpartition(' .venv')[0] or ':'}; echo $AKUNU_TEST_PART"
+    for given in ("", "5"):
+        own = {key: value for key, value in os.environ.items() if key != "AKUNU_TEST_PART"}
+        own |= {"AKUNU_TEST_PART": given} if given else {}
+        told = subprocess.run(["sh", "-c", asked], env=own, check=True, capture_output=True, text=True).stdout
+        assert told.strip() == (given or (str(parts) if parts else ""))
 
 
 @pytest.mark.parametrize(("goal", "extras"), [("test", ["test"]), ("check", ["test", "dev"])])
@@ -102,3 +121,24 @@ def test_native_sets_are_those_that_the_machine_runs(tmp_path: Path) -> None:
         wanted.add("avx2_vnni")
     wanted |= {"avx512_amx"} if "amx_int8" in flags else set()
     assert found == wanted
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64" or platform.system() != "Linux", reason="of x86 on Linux")
+@pytest.mark.parametrize("sets", ["native", ""])
+def test_what_a_machine_chooses_is_optimised_as_released(tmp_path: Path, sets: str) -> None:
+    """Of a build for it alone other sets are little; `generic` is so in any build, but for its quantisers."""
+    configure(tmp_path, f"-DAKUNU_ISAS={sets}")
+    found: dict[str, str] = {}
+    for one in json.loads((tmp_path / "compile_commands.json").read_text()):
+        if target := re.search(r" -o CMakeFiles/akunu_((?:isa|family|quantize)_\w+)\.dir", one["command"]):
+            found[target[1]] = re.findall(r" (-O\d)", one["command"])[-1]
+    best = next(name for name, supported in _core.cpu_instruction_sets() if supported)
+    if best == "generic":
+        pytest.skip("of x86 with AVX2")
+    family = best.partition("_")[0]
+    chosen = {level for name, level in found.items() if f"_{family}" in name}
+    others = {level for name, level in found.items() if f"_{family}" not in name and "generic" not in name}
+    assert f"isa_{best}" in found and chosen == {"-O3"}
+    assert others <= {"-O1" if sets else "-O3"}
+    assert found["isa_generic"] == found["family_generic"] == "-O1"
+    assert found["quantize_generic"] == ("-O1" if sets else "-O3")

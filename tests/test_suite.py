@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from children import ROOT, environment
-from order import has_its_turn
+from order import drawn, has_its_turn
 
 LEAVES = {
     "sys.path": "sys.path.insert(0, '/somewhere')",
@@ -234,3 +234,33 @@ def test_cases_in_turn_run_with_one_seed_of_as_many_as_there_are_parts(tmp_path:
     assert sorted(sum("build" in name for name in names) for names in ran) == [0, 0, 3]
     everything = outcomes(run(tmp_path, "-rA", "--seed", "7", AKUNU_TEST_PART="1"))
     assert len(everything) == 24
+
+
+def test_without_long_tests_one_in_n_cases_of_a_table_runs_and_the_run_says_so(tmp_path: Path) -> None:
+    (tmp_path / "test_made.py").write_text(
+        "import pytest\n\n\n"
+        "@pytest.mark.table\n@pytest.mark.parametrize('n', range(20))\ndef test_case(n):\n    pass\n\n\n"
+        "@pytest.mark.parametrize('n', (1, 2, 7))\n"
+        "def test_row(draw, n):\n    print('DREW', n, *draw(range(n)))\n"
+    )
+    outs = [
+        run(tmp_path, "-rAP", "-m", "not long", "--seed", str(seed), AKUNU_TEST_PART="3")
+        for seed in (7, 8, 9)
+    ]
+    ran = [set(outcomes(out)) for out in outs]
+    assert len(set.intersection(*ran)) == 3 and len(set.union(*ran)) == 23
+    assert sorted(len(names) for names in ran) == [9, 10, 10]
+    rows = [set(line.split()[2:]) for out in outs for line in out.splitlines() if line.startswith("DREW 7")]
+    assert sorted(map(len, rows)) == [2, 2, 3] and set.union(*rows) == set("0123456")
+    assert all("of large tables" in out and " deselected" in out for out in outs)
+    # With long tests, as in CI, a table runs whole, and so it does where no part is asked for.
+    for options, settings in (([], {"AKUNU_TEST_PART": "3"}), (["-m", "not long"], {"AKUNU_TEST_PART": "1"})):
+        out = run(tmp_path, "-rAP", "--seed", "7", *options, **settings)
+        assert len(outcomes(out)) == 23 and "DREW 7 0 1 2 3 4 5 6" in out and "of large tables" not in out
+
+
+def test_seeds_in_a_row_draw_every_case_of_a_test_and_each_at_least_one() -> None:
+    for count in range(12):
+        found = [drawn(range(count), seed, 3) for seed in (41, 42, 43)]
+        assert set().union(*found) == set(range(count))
+        assert all(found) or not count

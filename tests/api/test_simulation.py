@@ -329,6 +329,7 @@ def simulate(
     return simulation
 
 
+@pytest.mark.table
 @pytest.mark.parametrize("seed", range(3))
 def test_nobody_starves_and_no_page_is_lost(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     done = simulate(seed, 10_000, monkeypatch)
@@ -337,12 +338,14 @@ def test_nobody_starves_and_no_page_is_lost(seed: int, monkeypatch: pytest.Monke
     assert done.finished > 400 and done.left > 30 and stats.accepted_tokens > 1000
 
 
+@pytest.mark.table
 @pytest.mark.parametrize("seed", range(2))
 def test_nor_where_pages_are_pinned(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     done = simulate(seed, 10_000, monkeypatch, pins=True)
     assert done.longest_wait < 500 and done.finished > 300
 
 
+@pytest.mark.table
 @pytest.mark.parametrize("seed", range(2))
 def test_nor_where_sequences_have_a_state_that_goes_back_to_checkpoints_only(
     seed: int, monkeypatch: pytest.MonkeyPatch

@@ -46,6 +46,7 @@ BUSY = {
 }
 
 
+@pytest.mark.table
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("call", BUSY)
 def test_a_daemon_thread_in_a_call_does_not_disturb_the_exit(call: str, threads: int) -> None:

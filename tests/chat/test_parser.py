@@ -58,6 +58,7 @@ def test_what_each_family_writes_is_read(answer: Answer, whole: bool) -> None:
     assert (message["content"] or "") == answer.content
 
 
+@pytest.mark.table
 @pytest.mark.parametrize("whole", [False, True])
 @pytest.mark.parametrize(("name", "text"), [answer[:2] for answer in ANSWERS] + MALFORMED)
 def test_one_character_at_a_time_gives_the_same_as_all_at_once(name: str, text: str, whole: bool) -> None:

@@ -7,6 +7,7 @@ import json
 import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,15 @@ def gguf(tmp_path_factory) -> str:
     path: Path = tmp_path_factory.mktemp("models") / "stories15m-q8_0.gguf"
     write_gguf(SyntheticModel("stories15m:q8_0"), path)
     return str(path)
+
+
+PEAKS = cache(_core.measure_peaks)
+
+
+@pytest.fixture(autouse=True)
+def peaks_are_measured_once(monkeypatch):
+    """Of this machine, by the first test that asks: half a second or more each time."""
+    monkeypatch.setattr(_core, "measure_peaks", PEAKS)
 
 
 def run(capsys, *args: str) -> str:

@@ -10,10 +10,14 @@ Passes = Callable[..., None]
 ADAPTERS = "models/test_adapters.py"
 
 
-def test_several_run_together(passes: Passes) -> None:
-    passes(
-        ADAPTERS, "sequences_with_four_adapters_and_none_run_together", "an_adapter_beside_halves_and_codes"
-    )
+@pytest.mark.table
+@pytest.mark.parametrize(
+    "test",
+    ["sequences_with_four_adapters_and_none_run_together", "an_adapter_beside_halves_and_codes"],
+)
+def test_several_run_together(test: str, passes: Passes) -> None:
+    """The ops themselves are asked in test_kernels.py each time."""
+    passes(ADAPTERS, test)
 
 
 @pytest.mark.long

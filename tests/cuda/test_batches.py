@@ -56,6 +56,7 @@ def check(run: Run, blocks: int = 2, **values: object) -> None:
     assert done.stdout == "equal\n", done.stderr or done.stdout
 
 
+@pytest.mark.table
 @pytest.mark.parametrize(
     ("sequences", "weights"),
     [(20, "f16"), (33, "q4_0"), pytest.param(64, "f16", marks=[pytest.mark.long, pytest.mark.in_turn])],

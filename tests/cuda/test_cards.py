@@ -65,8 +65,9 @@ def code(**values: object) -> str:
 @pytest.mark.parametrize(
     "values",
     [
-        {"dim": 256, "group": 2, "weights": "q8_0"},
-        {"dim": 96, "head_dim": 32},  # three heads, which are both GPUs'
+        pytest.param({"dim": 256, "group": 2, "weights": "q8_0"}, marks=pytest.mark.table),
+        # Three heads, which are both GPUs'.
+        pytest.param({"dim": 96, "head_dim": 32}, marks=pytest.mark.table),
         *(
             pytest.param(values, marks=SLOW)
             for values in (
@@ -212,7 +213,9 @@ print("equal")
 """
 
 
-@pytest.mark.parametrize("weights", [pytest.param("f32", marks=SLOW), "q8_0"])
+@pytest.mark.parametrize(
+    "weights", [pytest.param("f32", marks=SLOW), pytest.param("q8_0", marks=pytest.mark.table)]
+)
 def test_sequences_of_a_step_are_those_of_one_gpu(run_cards: Run, weights: str) -> None:
     done = run_cards(BATCH.replace("{weights}", weights), **TWO)
     assert done.stdout == "equal\n", done.stderr or done.stdout

@@ -7,6 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
+from order import Draw
+
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 CODE = """
@@ -37,7 +39,7 @@ def equal(*cases: dict[str, object]) -> str:
     return CODE.replace("{cases}", repr(cases))
 
 
-def test_tokens_of_a_row_are_the_cpus_whatever_the_splits_of_its_keys(run: Run) -> None:
+def test_tokens_of_a_row_are_the_cpus_whatever_the_splits_of_its_keys(run: Run, draw: Draw) -> None:
     """From 129 or 257 keys on several blocks share them, and the last one to come joins what they found."""
     cases = [
         (1, 32, 32, "f16"),
@@ -49,18 +51,23 @@ def test_tokens_of_a_row_are_the_cpus_whatever_the_splits_of_its_keys(run: Run) 
         (300, 64, 32, "q8_0"),
         (150, 80, 80, "f32"),
     ]
-    done = run(equal(*(dict(zip(("keys", "dim", "head_dim", "kv"), case, strict=True)) for case in cases)))
+    names = ("keys", "dim", "head_dim", "kv")
+    done = run(equal(*(dict(zip(names, case, strict=True)) for case in draw(cases))))
     assert done.stdout == "equal\n", done.stderr or done.stdout
 
 
-def test_keys_and_values_may_have_types_of_their_own(run: Run) -> None:
+def test_keys_and_values_may_have_types_of_their_own(run: Run, draw: Draw) -> None:
     types = ("q4_0", "q8_0,q4_0", "f16,q4_0")
-    done = run(equal(*({"keys": 300, "dim": 160, "head_dim": 40, "kv": kv} for kv in types)))
+    done = run(equal(*({"keys": 300, "dim": 160, "head_dim": 40, "kv": kv} for kv in draw(types))))
     assert done.stdout == "equal\n", done.stderr or done.stdout
 
 
 @pytest.mark.parametrize(
-    "kv", ["q8_0,q4_0", *(pytest.param(kv, marks=pytest.mark.long) for kv in ("q4_0", "f16,q4_0"))]
+    "kv",
+    [
+        pytest.param("q8_0,q4_0", marks=pytest.mark.table),
+        *(pytest.param(kv, marks=pytest.mark.long) for kv in ("q4_0", "f16,q4_0")),
+    ],
 )
 def test_caches_keep_what_the_cpus_keep(passes: Callable[..., None], kv: str) -> None:
     """Windows, shared caches, heads of two sizes; of the pairs of types those that the emulator has.
@@ -70,13 +77,13 @@ def test_caches_keep_what_the_cpus_keep(passes: Callable[..., None], kv: str) ->
     passes("models/test_kv_types.py", f"a_device_keeps_what_the_cpu_keeps[{kv}]")
 
 
-def test_groups_of_more_query_heads_than_a_block_takes_at_once(run: Run) -> None:
+def test_groups_of_more_query_heads_than_a_block_takes_at_once(run: Run, draw: Draw) -> None:
     """In parts of ten heads, of one, and of two; several blocks share many keys."""
     cases = [(9, 20, 64, "f16"), (5, 17, 64, "q8_0"), (140, 34, 8, "q8_0,q4_0")]
     code = equal(
         *(
             {"keys": keys, "dim": heads * head_dim, "head_dim": head_dim, "group": heads, "kv": kv}
-            for keys, heads, head_dim, kv in cases
+            for keys, heads, head_dim, kv in draw(cases)
         )
     )
     done = run(code)

@@ -93,6 +93,7 @@ def test_words_that_do_not_come_are_an_error_and_the_next_chain_runs(run: Run) -
     lost_words(run)
 
 
+@pytest.mark.table
 @pytest.mark.parametrize("launch", [1, 2])
 def test_a_launch_that_fails_leaves_the_next_one_right(run: Run, launch: int) -> None:
     """Not what the barriers of the one before it have counted."""

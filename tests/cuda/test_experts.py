@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from order import Draw
+
 from .kernel_cases import Run, check
 
 #: Rows, experts and how many of them a row has, and which ones: some without rows, all rows with one.
@@ -20,17 +22,14 @@ WEIGHTS = [
 
 
 @pytest.mark.parametrize(("dtype", "k", "n"), WEIGHTS, ids=[w[0] for w in WEIGHTS])
-def test_tiles_of_any_number_of_rows(run: Run, dtype: str, k: int, n: int) -> None:
+def test_tiles_of_any_number_of_rows(run: Run, draw: Draw, dtype: str, k: int, n: int) -> None:
     shapes = [
         f"dtype='{dtype}', rows={rows}, experts={experts}, chosen={chosen}, ids='{ids}', n={n}, k={k}"
         for rows, experts, chosen, ids in SHAPES
     ]
-    check(
-        run,
-        *(f"'experts_gate_up', {shape}, bias={i % 2 == 0}" for i, shape in enumerate(shapes)),
-        *(f"'experts_down', {shape}, bias={i % 2 == 1}" for i, shape in enumerate(shapes)),
-        blocks=3,
-    )
+    cases = [f"'experts_gate_up', {shape}, bias={i % 2 == 0}" for i, shape in enumerate(shapes)]
+    cases += [f"'experts_down', {shape}, bias={i % 2 == 1}" for i, shape in enumerate(shapes)]
+    check(run, *draw(cases), blocks=3)
 
 
 #: Weights in tiles, with one step of inputs, fewer steps than a block has warps, and more; and other weights.
@@ -42,7 +41,7 @@ ROW_WEIGHTS = [
 
 
 @pytest.mark.parametrize("blocks", [1, 5])
-def test_one_row(run: Run, blocks: int) -> None:
+def test_one_row(run: Run, draw: Draw, blocks: int) -> None:
     """One block has more tiles than it adds up at a time; five have a few each."""
     cases = []
     for dtype, k, n in ROW_WEIGHTS:
@@ -53,7 +52,7 @@ def test_one_row(run: Run, blocks: int) -> None:
         cases += [f"'experts_gate_up', {shape}, bias={i % 2 == 0}" for i, shape in enumerate(shapes)]
         cases += [f"'experts_down', {shape}, bias={i % 2 == 1}" for i, shape in enumerate(shapes)]
         cases.append(f"'experts_down', {shapes[1]}, accumulate=False")
-    check(run, *cases, blocks=blocks)
+    check(run, *draw(cases), blocks=blocks)
 
 
 def test_one_row_whose_inputs_have_no_room_as_whole_numbers(run: Run) -> None:
@@ -188,6 +187,7 @@ PLAIN = [*ALONE, "gate_up", "matmul"]
 NORMED = [*ALONE, "norm"]
 
 
+@pytest.mark.table
 @pytest.mark.parametrize(
     ("model", "merged"),
     [

@@ -7,27 +7,34 @@ from collections.abc import Callable
 
 import pytest
 
+from kernels import cases
 from kernels.builders import BUILDERS
+from kernels.case import Case
+from kernels.test_delta_rule import OPS as OPS_WITH_A_STATE
+from order import Draw
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
+Check = Callable[..., None]
 
 KINDS = (
     "FUSED", "ENCODER", "SPEECH", "RECURRENCE", "IMPORTANCE", "DELTA", "MAMBA", "EXPERT", "LATENT", "LORA",
     "SINK", "KV",
 )  # fmt: skip
+TABLE = [
+    case
+    for name in ("CHECKS", *(f"{kind}_CHECKS" for kind in KINDS))
+    for case in getattr(cases, name)
+    if case.runs_on("cuda")
+]
 CODE = """
-from kernels import cases
+from math import inf
+
+from kernels.case import Case
 from kernels.devices import Target, lab
 from kernels.runner import run
 
-def wanted(case):
-    return {wanted}
-
 device, n = lab(Target("cuda")), 0
-lists = ["CHECKS"] + [kind + "_CHECKS" for kind in {kinds}]
-for case in [case for name in lists for case in getattr(cases, name)]:
-    if not wanted(case) or not case.runs_on("cuda"):
-        continue
+for case in {cases}:
     n += 1
     for text in run(case.build(device), device):
         print(case.id, text)
@@ -46,88 +53,117 @@ ROWS = sorted(
 )  # a new op is one of these
 
 
-def check(run: Run, wanted: str, least: int, **environment: str) -> None:
-    done = run(CODE.replace("{wanted}", wanted).replace("{kinds}", repr(KINDS)), **environment)
-    assert done.returncode == 0, done.stderr
-    *failed, cases = done.stdout.splitlines()
-    assert not failed
-    assert int(cases.split()[0]) >= least
+@pytest.fixture
+def check(draw: Draw) -> Check:
+    """Runs what is drawn of the table's cases that are wanted, of which there are so many at least."""
+
+    def check(run: Run, wanted: Callable[[Case], object], least: int) -> None:
+        found = [case for case in TABLE if wanted(case)]
+        assert len(found) >= least
+        chosen = draw(found)
+        done = run(CODE.replace("{cases}", repr(chosen)))
+        assert done.returncode == 0, done.stderr
+        assert done.stdout == f"{len(chosen)} cases\n"
+
+    return check
 
 
-def test_rows_and_tokens(run: Run) -> None:
-    small = "not case.get('vocab') or case.get('vocab') <= 32000"
-    check(run, f"case.builder in {ROWS} and ({small})", 240)
+def is_small(case: Case, most: int, *names: str) -> bool:
+    """Whether none of its arguments of these names is larger."""
+    return all((case.get(name) or 0) <= most for name in names)
 
 
-def test_sums_of_several_gpus(run_cards: Run) -> None:
+def test_rows_and_tokens(run: Run, check: Check) -> None:
+    check(run, lambda case: case.builder in ROWS and is_small(case, 32000, "vocab"), 240)
+
+
+def test_sums_of_several_gpus(run_cards: Run, check: Check) -> None:
     """On one, whose kernels are then those of several."""
-    check(run_cards, "case.builder == 'all_reduce'", 8)
+    check(run_cards, lambda case: case.builder == "all_reduce", 8)
 
 
-def test_experts(run: Run) -> None:
+def test_experts(run: Run, check: Check) -> None:
     """One row, some, and so many that tiles are large and an expert has several."""
-    types = (*TYPES, "q4_k", "mxfp4")
-    check(run, f"case.builder in {EXPERTS} and case.get('dtype') in {types} and case.get('rows') <= 60", 70)
-    check(
-        run,
-        f"case.builder in {EXPERTS} and case.get('dtype') in ('f16', 'mxfp4') and case.get('rows') > 60",
-        3,
-    )
+
+    def some(case: Case) -> bool:
+        few = case.get("dtype") in (*TYPES, "q4_k", "mxfp4") and case.get("rows") <= 60
+        return few or (case.get("dtype") in ("f16", "mxfp4") and case.get("rows") > 60)
+
+    check(run, lambda case: case.builder in EXPERTS and some(case), 73)
 
 
-def test_latent_attention(run: Run) -> None:
+def test_latent_attention(run: Run, check: Check) -> None:
     """Heads that share one row of each position, however many and however long."""
-    check(run, "case.builder == 'latent_attention' and case.get('position') <= 300", 20)
+    check(run, lambda case: case.builder == "latent_attention" and is_small(case, 300, "position"), 20)
     check(
         run,
-        f"case.builder == 'head_matmul' and case.get('dtype') in {TYPES} and case.get('rows') <= 70",
+        lambda case: (
+            case.builder == "head_matmul" and case.get("dtype") in TYPES and is_small(case, 70, "rows")
+        ),
         15,
     )
 
 
-def test_matmuls(run: Run) -> None:
+def test_matmuls(run: Run, check: Check) -> None:
     """Of few inputs: long sums differ in nothing but time."""
-    check(
-        run,
-        f"case.builder in {MATMULS} and case.get('dtype') in {TYPES} and not case.get('v') "
-        "and (case.get('k') or 0) <= 512 and (case.get('rows') or 0) <= 33",
-        85,
-    )
+
+    def few(case: Case) -> bool:
+        return not case.get("v") and is_small(case, 512, "k") and is_small(case, 33, "rows")
+
+    check(run, lambda case: case.builder in MATMULS and case.get("dtype") in TYPES and few(case), 85)
 
 
-def test_what_is_read_before_the_first_barrier_was_copied_by_all_blocks(run: Run) -> None:
+def test_what_is_read_before_the_first_barrier_was_copied_by_all_blocks(run: Run, check: Check) -> None:
     """The norm's weights: of so many inputs that another block copies some of them from the host."""
-    check(run, "case.builder == 'norm_gate_up' and case.get('dtype') == 'q4_0' and case.get('k') == 2304", 1)
+
+    def wide(case: Case) -> bool:
+        return case.get("dtype") == "q4_0" and case.get("k") == 2304
+
+    check(run, lambda case: case.builder == "norm_gate_up" and wide(case), 1)
 
 
-def test_attention(run: Run) -> None:
+def test_attention(run: Run, check: Check) -> None:
     """Sequences of few keys, caches of one type, one sequence and several."""
-    few = "(case.get('position') or 0) + (case.get('rows') or 1) < 40 and not case.get('others')"
-    check(run, f"case.builder in {ATTENTION} and case not in cases.KV_CHECKS and ({few})", 40)
+
+    def few(case: Case) -> bool:
+        keys = (case.get("position") or 0) + (case.get("rows") or 1)
+        return keys < 40 and not case.get("others") and case not in cases.KV_CHECKS
+
+    check(run, lambda case: case.builder in ATTENTION and few(case), 40)
 
 
-def test_groups_of_more_query_heads_than_a_block_takes_at_once(run: Run) -> None:
-    large = "case.builder == 'attention' and case.get('shape')[0] > 16 * case.get('shape')[1]"
-    check(run, f"{large} and case.get('position') <= 200", 12)
+def test_groups_of_more_query_heads_than_a_block_takes_at_once(run: Run, check: Check) -> None:
+    def large(case: Case) -> bool:
+        return case.get("shape")[0] > 16 * case.get("shape")[1] and case.get("position") <= 200
+
+    check(run, lambda case: case.builder == "attention" and large(case), 12)
 
 
 @pytest.mark.long
 @pytest.mark.in_turn
-def test_any_type_of_keys_beside_any_of_values(run_cache: Run) -> None:
+def test_any_type_of_keys_beside_any_of_values(run_cache: Run, check: Check) -> None:
     """Sequences of few keys; pages and rows of other sequences are found alike whatever the type."""
-    few = "(case.get('position') or 0) + (case.get('rows') or 1) < 110 and not case.get('others')"
-    check(run_cache, f"case in cases.KV_CHECKS and ({few})", 100)
+
+    def few(case: Case) -> bool:
+        return (case.get("position") or 0) + (case.get("rows") or 1) < 110 and not case.get("others")
+
+    check(run_cache, lambda case: case in cases.KV_CHECKS and few(case), 100)
 
 
 @pytest.mark.long
 @pytest.mark.in_turn("small")
-def test_a_block_of_99_kb_is_enough(run_small: Run) -> None:
+def test_a_block_of_99_kb_is_enough(run_small: Run, check: Check) -> None:
     """Most GPUs have that: prompts with a cache of floats and wide heads, and matmuls of many rows."""
-    wide = "case.get('kv') == 'f32' and case.get('shape')[2] > 64"
-    prompts = f"case.builder == 'attention' and {wide} and case.get('rows') >= 16"
-    matmuls = "case.builder == 'matmul' and case.get('dtype') == 'f16' and (case.get('rows') or 0) > 16"
-    small = "max(case.get(name) or 0 for name in ('position', 'rows')) < 100 and (case.get('k') or 0) <= 512"
-    check(run_small, f"(({prompts}) or ({matmuls})) and {small}", 3)
+
+    def wanted(case: Case) -> bool:
+        if case.builder == "attention":
+            of_kind = case.get("kv") == "f32" and case.get("shape")[2] > 64 and case.get("rows") >= 16
+        else:
+            floats = case.builder == "matmul" and case.get("dtype") == "f16"
+            of_kind = floats and (case.get("rows") or 0) > 16
+        return of_kind and is_small(case, 99, "position", "rows") and is_small(case, 512, "k")
+
+    check(run_small, wanted, 3)
 
 
 @pytest.mark.long
@@ -156,12 +192,12 @@ print("done")
     assert done.stdout == "done\n", done.stderr or done.stdout
 
 
-def test_the_sampler(run: Run) -> None:
-    check(run, "case.builder == 'sample' and case.get('vocab') <= 1000", 20)
+def test_the_sampler(run: Run, check: Check) -> None:
+    check(run, lambda case: case.builder == "sample" and case.get("vocab") <= 1000, 20)
 
 
-def test_attention_to_sounds(run: Run) -> None:
-    check(run, f"case.builder in {SOUNDS} and case.get('keys') <= 256", 30)
+def test_attention_to_sounds(run: Run, check: Check) -> None:
+    check(run, lambda case: case.builder in SOUNDS and case.get("keys") <= 256, 30)
 
 
 def test_the_rules_of_transcripts(run: Run) -> None:
@@ -178,14 +214,20 @@ print("equal")
     assert done.stdout == "equal\n", done.stderr
 
 
-def test_attention_with_sinks(run: Run) -> None:
-    check(run, "case.get('sinks') and case.get('kv') != 'f32' and case.get('window') != 128", 12)
+def test_attention_with_sinks(run: Run, check: Check) -> None:
+    def wanted(case: Case) -> bool:
+        return bool(case.get("sinks")) and case.get("kv") != "f32" and case.get("window") != 128
+
+    check(run, wanted, 12)
 
 
 @pytest.mark.long
 @pytest.mark.in_turn
-def test_attention_of_several_sequences(run: Run) -> None:
-    check(run, "case.builder == 'attention' and case.get('others') and case.get('kv') == 'q8_0'", 3)
+def test_attention_of_several_sequences(run: Run, check: Check) -> None:
+    def wanted(case: Case) -> bool:
+        return case.builder == "attention" and bool(case.get("others")) and case.get("kv") == "q8_0"
+
+    check(run, wanted, 3)
 
 
 NOT_FINITE = """
@@ -223,15 +265,15 @@ def test_what_is_no_number_spreads_to_its_row_and_to_no_other(run: Run) -> None:
 
 DIVIDED = """
 from kernels.devices import Target
-from kernels.test_delta_rule import OPS, test_a_division_into_steps_changes_no_bit
+from kernels.test_delta_rule import test_a_division_into_steps_changes_no_bit
 
-for op in OPS:
-    for division in ("row by row", "drafts"):
-        test_a_division_into_steps_changes_no_bit(op, division, Target("cuda"))
+for op, division in {cases}:
+    test_a_division_into_steps_changes_no_bit(op, division, Target("cuda"))
 print("equal")
 """
 
 
-def test_delta_nets_give_the_same_bits_whatever_the_step(run: Run) -> None:
-    done = run(DIVIDED)
+def test_delta_nets_give_the_same_bits_whatever_the_step(run: Run, draw: Draw) -> None:
+    cases = [(op, division) for op in OPS_WITH_A_STATE for division in ("row by row", "drafts")]
+    done = run(DIVIDED.replace("{cases}", repr(draw(cases))))
     assert done.stdout == "equal\n", done.stderr or done.stdout

@@ -10,12 +10,13 @@ from collections.abc import Callable
 
 import pytest
 
+from order import Draw
+
 from .kernel_cases import Run, check
 
 
-def test_a_tile_is_the_product_of_what_was_brought(run: Run) -> None:
-    check(
-        run,
+def test_a_tile_is_the_product_of_what_was_brought(run: Run, draw: Draw) -> None:
+    cases = [
         # 128 rows by 128 columns, twice for each block; 128 by 64; 64 by 32, several for each block.
         "'matmul', dtype='q4_0', rows=129, n=256, k=128, accumulate=True",
         "'matmul', dtype='f16', rows=100, n=128, k=192",
@@ -36,7 +37,8 @@ def test_a_tile_is_the_product_of_what_was_brought(run: Run) -> None:
         "'matmul', dtype='f16', rows=70, n=75, k=100, bias=True",
         "'gate_up', dtype='q4_0', rows=100, n=200, k=128, activation='silu', formats=('q8',)",
         "'gate_up', dtype='q4_0', rows=40, n=43, k=64, activation='gelu', formats=('f32', 'q8')",
-    )
+    ]
+    check(run, *draw(cases))
 
 
 @pytest.mark.parametrize(
@@ -84,7 +86,7 @@ def test_a_tile_is_the_same_without_products_of_warpgroups(run_small: Run) -> No
     )
 
 
-def test_a_run_of_rows_sees_what_its_rows_see(run: Run) -> None:
+def test_a_run_of_rows_sees_what_its_rows_see(run: Run, draw: Draw) -> None:
     cases = [
         # Long runs that begin and end within tiles, beside single rows.
         "rows=40, position=30, shape=(4, 2, 40), kv='f16', others=((1, 9), (17, 0), (3, 50))",
@@ -95,7 +97,7 @@ def test_a_run_of_rows_sees_what_its_rows_see(run: Run) -> None:
         "rows=33, position=0, shape=(3, 1, 56), kv='f32', both=True, others=((20, 0), (3, 0)), window=9",
         "rows=19, position=90, shape=(2, 2, 128), kv='f32', cap=5.0",
     ]
-    check(run, *(f"'attention', {case}" for case in cases))
+    check(run, *(f"'attention', {case}" for case in draw(cases)))
 
 
 @pytest.mark.long

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from order import Draw
+
 from .kernel_cases import Run, check
 from .test_decode import equal
 
@@ -12,7 +14,7 @@ WIDTHS = (160, 288, 704, 1856)
 
 
 @pytest.mark.parametrize("dtype", ["q4_0", pytest.param("q8_0", marks=pytest.mark.long), "mxfp4"])
-def test_matmuls(run: Run, dtype: str) -> None:
+def test_matmuls(run: Run, draw: Draw, dtype: str) -> None:
     rows = (1, 2, 7, 16, 17, 33, 64, 65, 130)
     cases = []
     for k in WIDTHS:
@@ -26,15 +28,15 @@ def test_matmuls(run: Run, dtype: str) -> None:
             f"'norm_qkv', dtype='{dtype}', n_q=48, n_kv=16, k={k}, bias=True",
             f"'embed', dtype='{dtype}', rows=3, dim={k}, vocab=37, prepared=False",
         ]
-    check(run, *cases, blocks=3)
+    check(run, *draw(cases), blocks=3)
 
 
-def test_tokens_of_a_row_are_the_cpus(run: Run) -> None:
+def test_tokens_of_a_row_are_the_cpus(run: Run, draw: Draw) -> None:
     """Commands take the words of the one before: those behind a row's end are the last ones again."""
     cases = [
         {"keys": 9, "dim": dim, "head_dim": 32, "kv": "f16", "weights": dtype}
         for dim in (160, 288)
         for dtype in ("q4_0", "q8_0", "mxfp4")
     ]
-    done = run(equal(*cases))
+    done = run(equal(*draw(cases)))
     assert done.stdout == "equal\n", done.stderr or done.stdout

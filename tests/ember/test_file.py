@@ -105,6 +105,7 @@ def test_q4_k_is_better_than_q4_0_on_offset_blocks() -> None:
     assert errors[0] < 0.8 * errors[1]
 
 
+@pytest.mark.table
 @pytest.mark.parametrize("kind", ["F16", "Q4_0", "Q4_K_M"])
 def test_other_weight_types_keep_the_weights(kind: str, ember_path: Path, tmp_path: Path) -> None:
     weights = read_gguf(ember_path)

@@ -73,6 +73,7 @@ def write_model(path: Path, **options: object) -> dict[str, np.ndarray]:
     return data
 
 
+@pytest.mark.table
 @pytest.mark.parametrize("name", VOCABULARIES)
 def test_real_vocabularies(vocab_dir: Path, name: str) -> None:
     path = vocab_dir / f"ggml-vocab-{name}.gguf"

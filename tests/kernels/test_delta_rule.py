@@ -110,6 +110,7 @@ def run(target: Target, op: str, inputs: Inputs, steps: Sequence[Step], beside: 
     return out
 
 
+@pytest.mark.table
 @pytest.mark.parametrize("target", targets(), ids=lambda t: t.id)
 @pytest.mark.parametrize("division", DIVISIONS)
 @pytest.mark.parametrize("op", OPS)

@@ -9,6 +9,7 @@ import pytest
 
 from akunu import _core
 from akunu.base.errors import UnsupportedError
+from order import Draw
 
 from .builders.attention import is_fixed
 from .builders.common import FIXED
@@ -103,8 +104,8 @@ def groups() -> list[Any]:
 
 
 @pytest.mark.parametrize(("cases", "device"), groups())
-def test_kernel(cases: list[Case], device: str) -> None:
-    failed = [text for one in cases for text in failures_of(one, device)]
+def test_kernel(cases: list[Case], device: str, draw: Draw) -> None:
+    failed = [text for one in draw(cases) for text in failures_of(one, device)]
     assert not failed, "\n".join(failed)
 
 

@@ -6,7 +6,6 @@ On a Mac those of the engine and of the API run on its GPU; the others, which lo
 from __future__ import annotations
 
 import gc
-import os
 import platform
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from missing import missing
-from order import PLACE, SEED, has_its_turn
+from order import PLACE, SEED, has_its_turn, parts
 
 if TYPE_CHECKING:
     from metal_emulator.control import Control
@@ -50,15 +49,15 @@ def part_of_the_mutations(request: pytest.FixtureRequest, monkeypatch: pytest.Mo
 
     The texts of the others are still looked for in the kernels; then the test is skipped.
     """
-    parts = int(os.environ.get("AKUNU_TEST_PART", "1"))
     if request.node.get_closest_marker("mutation") is None:
         return
-    if has_its_turn(request.node.stash[PLACE], request.config.stash[SEED], parts):
+    count = parts(request.config)
+    if has_its_turn(request.node.stash[PLACE], request.config.stash[SEED], count):
         return
     from metal_emulator.harness import Library
 
     def another_day(*_: Any, **__: Any) -> None:
-        pytest.skip(f"AKUNU_TEST_PART={parts}: the text is there; another seed compiles this mutation")
+        pytest.skip(f"AKUNU_TEST_PART={count}: the text is there; another seed compiles this mutation")
 
     monkeypatch.setattr(Library, "compile", another_day)
 

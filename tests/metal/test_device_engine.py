@@ -28,6 +28,7 @@ from models.test_engine import (
     open_engine,
     test_logits_equal_transformers,
 )
+from order import Draw
 from sampling import test_chains
 from sampling import test_engine as sampling_engine
 from sampling.engines import run, start
@@ -65,8 +66,8 @@ def test_these_tests_run_on_metal(folder: Path) -> None:
 @pytest.mark.parametrize(
     "vocab", some([1, 2, 3, 4, 5, 7, 8, 15, 31, 33, 63, 64, 65, 127, 255, 1025], 1, 3, 33, 1025)
 )
-def test_a_small_vocabulary(vocab: int) -> None:
-    sampling_engine.test_a_small_vocabulary(vocab)
+def test_a_small_vocabulary(vocab: int, draw: Draw) -> None:
+    sampling_engine.test_a_small_vocabulary(vocab, draw)
 
 
 @pytest.mark.parametrize(

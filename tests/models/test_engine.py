@@ -14,6 +14,7 @@ from akunu.cli.bench.one_sequence import OneSequence
 from akunu.files.describe.gguf_config import resolve
 from kernels.builders.common import FIXED
 from one_engine import OneEngine
+from order import Draw
 
 from . import convert, llama2c, quant, tiny
 from .reference import Reference
@@ -95,12 +96,12 @@ F16_INPUTS_NMSE = (4 * 3 + 1) * 2.0**-22
 
 
 @pytest.mark.parametrize("kv_dtype", KV_TYPES)
-def test_phases_agree_to_the_bit(model: tuple[Path, tiny.Golden], kv_dtype: str) -> None:
+def test_phases_agree_to_the_bit(model: tuple[Path, tiny.Golden], kv_dtype: str, draw: Draw) -> None:
     """Prefill = chunked prefill = batches = single steps: a row's result does not depend on its company."""
     path, golden = model
     ids = golden.prompt + golden.ids
     whole = open_engine(path, kv_dtype=kv_dtype).logits(ids)
-    for chunk in (1, 3, 16, 23):
+    for chunk in draw((1, 3, 16, 23)):
         engine = open_engine(path, chunk=chunk, kv_dtype=kv_dtype)
         found = engine.logits(ids)
         if DEVICE.startswith("cuda"):
@@ -121,6 +122,7 @@ def test_threads_do_not_change_the_result(model: tuple[Path, tiny.Golden]) -> No
     assert np.array_equal(open_engine(path, threads=3).logits(golden.prompt), one)
 
 
+@pytest.mark.table
 @pytest.mark.parametrize("dtype", quant.DTYPES)
 def test_every_weight_type_matches_float64(dtype: str, folder: Path) -> None:
     """Weights as stored, activations rounded to int8 for the quantised types: hence the two bounds."""
@@ -141,6 +143,7 @@ def _floats(dtype: str) -> float:
     return 1e-9
 
 
+@pytest.mark.table
 @pytest.mark.parametrize("mix", convert.MIXES)
 def test_mixed_weight_types_match_float64(mix: str, folder: Path) -> None:
     written = tiny.write("llama_256", mix, folder / f"{mix}.gguf")
@@ -149,11 +152,11 @@ def test_mixed_weight_types_match_float64(mix: str, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("dtype", [*QUANTISED, "F16", "BF16"])
-def test_phases_agree_to_the_bit_whatever_the_weights(dtype: str, folder: Path) -> None:
+def test_phases_agree_to_the_bit_whatever_the_weights(dtype: str, folder: Path, draw: Draw) -> None:
     written = tiny.write("qwen3_256", dtype, folder / f"qwen3_256-{dtype}.gguf")
     ids = tiny.golden("qwen3_256").prompt
     whole = open_engine(written.path).logits(ids)
-    for chunk in (1, 7):
+    for chunk in draw((1, 7)):
         found = open_engine(written.path, chunk=chunk).logits(ids)
         if DEVICE.startswith("cuda"):
             assert nmse(found, whole) < 2 * F16_INPUTS_NMSE, f"chunk {chunk}"
@@ -168,6 +171,7 @@ class TestRealTinyLlama:
         folder = tmp_path_factory.mktemp("tinyllama")
         return {d: llama2c.write(d, folder / f"{d}.gguf") for d in ("F32", "F16", "Q8_0")}
 
+    @pytest.mark.table
     @pytest.mark.parametrize("kv_dtype", KV_TYPES)
     @pytest.mark.parametrize("dtype", ["F32", "F16", "Q8_0"])
     @pytest.mark.parametrize("chain", [1, 3, 64])

@@ -100,6 +100,7 @@ def written(name: str, form: str, folder: Path, **more: Any) -> tuple[Path, Path
     return codes, folders.write(name, folder / "f32", arrays=values)
 
 
+@pytest.mark.table
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("name", ["llama_256", "phi3", "qwen3moe_256"])
 def test_an_fp8_folder_is_the_model_of_its_values(name: str, form: str, tmp_path: Path) -> None:

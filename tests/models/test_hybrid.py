@@ -138,6 +138,7 @@ def test_a_beginning_is_cached_up_to_a_checkpoint(engine: _core.Engine) -> None:
     assert engine.begin([*ids, 5], slot=other) == 672
 
 
+@pytest.mark.table
 @pytest.mark.parametrize("length", range(577, 610))
 def test_the_next_turn_runs_what_is_new_though_its_answer_opens_otherwise(length: int, path: Path) -> None:
     """A template that leaves reasoning out of earlier answers has other tokens where the prompt ended."""

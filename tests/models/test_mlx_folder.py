@@ -93,6 +93,7 @@ def assert_equal_models(name: str, quantized_folder: Path, values: Path) -> None
     assert nmse(found, open_folder(values).logits(prompt)) < 4e-3  # activations are rounded to int8
 
 
+@pytest.mark.table
 @pytest.mark.parametrize("dtype", mlx_planes.SCALES)
 @pytest.mark.parametrize("bits", mlx_planes.BITS)
 def test_a_quantized_folder_is_the_model_of_its_values(bits: int, dtype: str, tmp_path: Path) -> None:

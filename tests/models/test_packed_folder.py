@@ -87,6 +87,7 @@ def types_of(path: Path) -> set[str]:
     return {ref.dtype for name, ref in ModelFolder(path).spec().tensors.items() if "attn_output" in name}
 
 
+@pytest.mark.table
 @pytest.mark.parametrize(
     ("name", "form"),
     [

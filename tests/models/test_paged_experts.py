@@ -44,6 +44,7 @@ def limits(path: Path) -> tuple[int, int]:
     return taken(engine) - experts["held_bytes"], experts["bytes"]
 
 
+@pytest.mark.table
 @pytest.mark.parametrize("share", [0.0, 0.4, 0.8, 1.0])
 @pytest.mark.parametrize("dtype", ["F32", "Q8_0", "Q4_K", "IQ4_NL", "MXFP4", "Q1_0", "IQ2_S"])
 def test_bits_are_those_of_the_whole_model(dtype: str, share: float, folder: Path) -> None:

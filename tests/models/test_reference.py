@@ -108,6 +108,7 @@ CHANGES: list[tuple[str, str, Callable[[ModelConfig], ModelConfig]]] = [
 ]
 
 
+@pytest.mark.table
 @pytest.mark.parametrize(("name", "what", "change"), CHANGES, ids=[f"{c[0]}-{c[1]}" for c in CHANGES])
 def test_golden_data_notices_a_wrong(
     name: str, what: str, change: Callable[[ModelConfig], ModelConfig], folder: Path
@@ -150,6 +151,7 @@ def test_the_models_cover_what_the_engine_must_do() -> None:
     assert any(row.dim % 32 for row in rows), "a model that no quantised type fits"
 
 
+@pytest.mark.table
 @pytest.mark.parametrize("dtype", quant.DTYPES)
 def test_every_type_makes_a_usable_model(dtype: str, folder: Path) -> None:
     written = tiny.write("llama_256", dtype, folder / f"usable-{dtype}.gguf")

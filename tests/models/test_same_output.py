@@ -257,6 +257,7 @@ def mixes(request: pytest.FixtureRequest, folder: Path) -> Mixes:
     return Mixes(path, folder / f"{request.param}-pages")
 
 
+@pytest.mark.table
 def test_a_sequence_is_what_it_is_alone(mixes: Mixes, monkeypatch: pytest.MonkeyPatch) -> None:
     for seed in range(2):
         mixes.run(mixes.seed + seed, monkeypatch)

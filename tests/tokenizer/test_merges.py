@@ -25,6 +25,7 @@ def library_ids(found: dict[str, object], text: str) -> list[int]:
     return ids
 
 
+@pytest.mark.table
 @pytest.mark.parametrize("name", BYTE_LEVEL)
 def test_a_real_text_and_odd_ones_have_the_ids_of_the_library(name: str) -> None:
     found = _core.GgufFile(str(data_file(f"vocab/ggml-vocab-{name}.gguf"))).metadata

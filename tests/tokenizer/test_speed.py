@@ -30,6 +30,7 @@ def test_a_megabyte_of_prose_takes_seconds_at_most(name: str) -> None:
     assert seconds(real(name), text) < 10
 
 
+@pytest.mark.table
 @pytest.mark.parametrize("name", SOME)
 @pytest.mark.parametrize("unit", ["a", " ", "\n", "ab", "!?", "日本", "<|im_end|>"])
 def test_one_long_run_takes_no_longer(name: str, unit: str) -> None:

@@ -50,6 +50,7 @@ def test_a_quantised_load_is_near(name: str, tmp_path: Path) -> None:
         assert floats(model) < nmse(vectors(model, golden.texts, golden.second), golden.vectors) < NEAR
 
 
+@pytest.mark.table
 @pytest.mark.parametrize("name", tiny.names())
 def test_a_folder_for_mlx_is_read_back(name: str, tmp_path: Path) -> None:
     golden, folder = written(name, tmp_path)

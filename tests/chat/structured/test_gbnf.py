@@ -54,6 +54,7 @@ def grammar(name: str) -> str:
     return path.read_text(encoding="utf-8")
 
 
+@pytest.mark.table
 @pytest.mark.parametrize("make", [ember, hostile], ids=lambda make: make.__name__)
 @pytest.mark.parametrize("name", CHECKS)
 def test_texts_are_of_the_grammars_of_llama_cpp(name: str, make) -> None:

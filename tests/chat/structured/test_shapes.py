@@ -64,6 +64,7 @@ def test_valid_values_can_be_written(part: int) -> None:
     assert refused <= 1
 
 
+@pytest.mark.table
 @pytest.mark.parametrize("make", [hostile, ember])
 @pytest.mark.parametrize("part", range(PARTS))
 def test_what_is_written_is_valid(part: int, make) -> None:

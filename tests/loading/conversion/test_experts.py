@@ -100,6 +100,7 @@ def same_tensors(ours: Path, theirs: Path) -> None:
         np.testing.assert_allclose(found, expected, rtol=1e-6, err_msg=name)
 
 
+@pytest.mark.table
 @pytest.mark.parametrize("name", NAMES)
 def test_a_folder_becomes_the_file_of_the_published_converter(name: str, place: Path, tmp_path: Path) -> None:
     path = akunu.convert(folder_of(name, place), tmp_path / "x.gguf", "f32", progress=False)
@@ -107,6 +108,7 @@ def test_a_folder_becomes_the_file_of_the_published_converter(name: str, place: 
     same_tensors(path, file_of(name, place))
 
 
+@pytest.mark.table
 @pytest.mark.parametrize("name", TO_FOLDER)
 def test_a_file_becomes_the_folder_of_transformers(name: str, place: Path, tmp_path: Path) -> None:
     path = akunu.convert(file_of(name, place), tmp_path / "out", "mlx-f32", progress=False)

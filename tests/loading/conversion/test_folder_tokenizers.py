@@ -42,6 +42,7 @@ def written(keys: dict[str, object], folder: Path) -> tuple[Tokenizer, tokenizer
     return ours, tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json")), read
 
 
+@pytest.mark.table
 @pytest.mark.parametrize("name", WRITTEN)
 def test_published_vocabularies_give_the_published_ids(name: str, tmp_path: Path) -> None:
     keys = _core.GgufFile(str(data_file(f"vocab/ggml-vocab-{name}.gguf"))).metadata

@@ -30,6 +30,7 @@ def assert_equal_files(codes: Path, values: Path, folder: Path, file_type: str =
     assert weights_digest(found[0]) == weights_digest(found[1])
 
 
+@pytest.mark.table
 @pytest.mark.parametrize("name", ["llama_256", "gemma3", "phi3", "qwen2"])
 @pytest.mark.parametrize("bits", [3, 4, 8])
 def test_an_mlx_folder_becomes_the_file_of_its_values(name: str, bits: int, tmp_path: Path) -> None:
@@ -48,6 +49,7 @@ def test_a_folder_of_float_codes_becomes_the_file_of_its_values(mode: str, tmp_p
     assert_equal_files(planes, values, tmp_path, "q8_0")
 
 
+@pytest.mark.table
 @pytest.mark.parametrize("form", FORMS)
 def test_an_fp8_folder_becomes_the_file_of_its_values(form: str, tmp_path: Path) -> None:
     assert_equal_files(*written("llama_256", form, tmp_path), tmp_path, "q6_k")
