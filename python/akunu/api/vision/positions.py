@@ -44,7 +44,8 @@ def spread_positions(
     across, between_across = _places(side, width)
     top, bottom = square[down], square[np.minimum(down + 1, side - 1)]
     rows = top + (bottom - top) * between_down[:, None, None]
-    left, found = rows[:, across], rows[:, np.minimum(across + 1, side - 1)]
+    left = rows[:, across]
+    found: npt.NDArray[np.float32] = rows[:, np.minimum(across + 1, side - 1)]
     # In place: they are larger than caches, so that each pass counts.
     found -= left
     found *= between_across[None, :, None]

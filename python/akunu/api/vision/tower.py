@@ -132,10 +132,8 @@ class Tower:
             made = _core.EncodedRows(found)
         return Encoded(made, (height // merge, width // merge), key)
 
-    def _added(
-        self, height: int, width: int, order: npt.NDArray[np.int64]
-    ) -> npt.NDArray[np.float32] | None:
-        """What is added to each patch of an image of so many; pictures often have the size of the one before."""
+    def _added(self, height: int, width: int, order: npt.NDArray[np.int64]) -> npt.NDArray[np.float32] | None:
+        """What is added to each patch of an image of that size: images often have that of the one before."""
         if self._positions is None:
             return None
         if self._spread is None or self._spread[0] != (height, width):
