@@ -110,7 +110,6 @@ def test_an_empty_body_and_a_compressed_one_are_named(served):
 @pytest.mark.parametrize(
     ("path", "body", "param"),
     [
-        ("/v1/chat/completions", {"messages": [USER]}, "model"),
         ("/v1/chat/completions", {"model": "ember"}, "messages"),
         ("/v1/chat/completions", {"model": "ember", "messages": [{}]}, "messages[0].role"),
         ("/v1/completions", {"model": "ember"}, "prompt"),

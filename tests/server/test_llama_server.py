@@ -237,3 +237,39 @@ def test_the_times_of_an_output_are_told(quiet, path):
     assert all(value >= 0 for value in last.values())
     if path != "/v1/responses":
         assert quiet.post(path, **fields).json()["timings"]["predicted_n"] == 4
+
+
+def test_llama_servers_own_page_is_answered(quiet):
+    """What its page sends (llama.cpp of November 2026) with all settings of its form, and without a model."""
+    body = {
+        "messages": [{"role": "user", "content": "Write a haiku."}], "stream": True, "return_progress": True,
+        "sse_ping_interval": 1, "reasoning_format": "auto", "reasoning_control": True, "temperature": 0.8,
+        "max_tokens": 12, "dynatemp_range": 0, "dynatemp_exponent": 1, "top_k": 40, "top_p": 0.95,
+        "min_p": 0.05, "xtc_probability": 0, "xtc_threshold": 0.1, "typ_p": 1, "repeat_last_n": 64,
+        "repeat_penalty": 1, "presence_penalty": 0, "frequency_penalty": 0, "dry_multiplier": 0,
+        "dry_base": 1.75, "dry_allowed_length": 2, "dry_penalty_last_n": -1, "backend_sampling": False,
+        "samplers": ["top_k", "typ_p", "top_p", "min_p", "temperature"], "timings_per_token": True,
+        "thinking_budget_tokens": -1, "chat_template_kwargs": {"enable_thinking": False},
+    }  # fmt: skip
+    with quiet.http.stream("POST", "/v1/chat/completions", json=body) as answer:
+        answer.read()
+        events = [json.loads(line[6:]) for line in answer.iter_lines() if line.startswith("data: {")]
+    assert answer.status_code == 200, answer.text
+    assert {event["model"] for event in events} == {"ember"}
+    assert events[-1]["timings"]["predicted_n"] > 0
+    refused = quiet.post("/v1/chat/completions", **body | {"samplers": ["luck"]})
+    assert refused.status_code == 400 and refused.json()["error"]["param"] == "samplers"
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "first"),
+    [
+        ("chat/completions", {"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 1}, "ember"),
+        ("completions", {"prompt": "Once", "max_tokens": 1}, "ember"),
+        ("responses", {"input": "Hi", "max_output_tokens": 1}, "ember"),
+        ("embeddings", {"input": "Hi"}, "vectors"),
+    ],
+)
+def test_a_request_may_leave_the_model_out(served, path, body, first):
+    answer = served.post(f"/v1/{path}", **body)
+    assert answer.status_code == 200 and answer.json()["model"] == first

@@ -131,7 +131,7 @@ def test_extensions_work_through_the_client(client, served):
 
 def test_a_model_goes_by_its_name_and_its_aliases_alone(client):
     assert client.chat.completions.create(model="gpt-4o", messages=HELLO, max_tokens=1).model == "gpt-4o"
-    for wrong in ("embe", "Ember", "gpt", ""):
+    for wrong in ("embe", "Ember", "gpt"):
         with pytest.raises(openai.NotFoundError, match="there is ember"):
             client.chat.completions.create(model=wrong, messages=HELLO)
 

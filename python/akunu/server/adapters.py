@@ -15,7 +15,6 @@ from akunu.server.fields import Fields, query_fields, read_fields, read_list
 from akunu.server.foreign_fields import AdapterScale
 from akunu.server.generations import Server
 from akunu.server.kinds import TEXT
-from akunu.server.llama_server import entry_of
 from akunu.server.models import Entry
 from akunu.server.replies import json_response
 
@@ -55,7 +54,7 @@ class AdapterName(Fields):
 async def adapters(request: Request) -> Response:
     """The adapters of a model, with the scales that requests have which say nothing of them."""
     server: Server = request.app.state.server
-    return json_response(_listed(entry_of(server, query_fields(request, AdaptersQuery).model)))
+    return json_response(_listed(server.models.meant(query_fields(request, AdaptersQuery).model)))
 
 
 def _listed(entry: Entry) -> list[dict[str, Any]]:
@@ -69,7 +68,7 @@ def _listed(entry: Entry) -> list[dict[str, Any]]:
 async def set_adapters(request: Request) -> Response:
     """Say which adapter requests have that say nothing of them; those that are not named have none."""
     server: Server = request.app.state.server
-    entry = entry_of(server, query_fields(request, AdaptersQuery).model)
+    entry = server.models.meant(query_fields(request, AdaptersQuery).model)
     entry.adapter = one_of(entry, await read_list(request, AdapterScale), "scale")
     return json_response({"success": True})
 
@@ -79,7 +78,7 @@ async def load_adapter(request: Request) -> Response:
     server: Server = request.app.state.server
     fields = await read_fields(request, AdapterPath)
     name = fields.lora_name
-    entry = entry_of(server, fields.base_model_name)
+    entry = server.models.meant(fields.base_model_name)
     if any(name in (each.spec.name, *each.spec.aliases) for each in server.models.entries()):
         raise ApiError(
             400, f"lora_name: {name!r} is a model of this server; give the adapter another name",

@@ -25,10 +25,11 @@ from akunu.server.sse import unless_gone
 __all__ = ["EmbeddingRequest", "embeddings"]
 
 
-class EmbeddingRequest(Fields):
+class EmbeddingRequest(Fields, kw_only=True):
     """The request of `/v1/embeddings`: OpenAI's fields, and extensions."""
 
-    model: str
+    model: str = ""
+    """Without a name it is the first that there is, as with llama-server and vLLM."""
     input: str | list[str | int | list[int]]
     encoding_format: Literal["float", "base64"] | None = None
     dimensions: Annotated[int, Meta(ge=1)] | None = None
@@ -62,6 +63,7 @@ async def _answer(request: Request, fields: EmbeddingRequest) -> dict[str, Any]:
     server: Server = request.app.state.server
     record = RequestRecord.of(request)
     texts = fields.texts()
+    fields.model = fields.model or server.models.meant(None, EMBEDDING).spec.name
     async with server.models.use(fields.model, EMBEDDING) as entry:
         record.model = entry.spec.name
         model: EmbeddingModel = entry.loaded

@@ -20,6 +20,21 @@ LORA: Final = "lora"
 PROGRESS: Final = "return_progress"
 """Name of the option by which a stream tells how far its prompt is read; `generations` sees to it."""
 
+_OFF: Final[Mapping[str, Mapping[str, float]]] = {
+    "penalties": {"repeat_penalty": 1.0, "presence_penalty": 0.0, "frequency_penalty": 0.0},
+    "dry": {"dry_multiplier": 0.0},
+    "top_n_sigma": {"top_n_sigma": -1.0},
+    "top_k": {"top_k": 0},
+    "typ_p": {"typical_p": 1.0},
+    "top_p": {"top_p": 1.0},
+    "min_p": {"min_p": 0.0},
+    "xtc": {"xtc_probability": 0.0},
+    "temperature": {"temperature": 1.0},
+    "infill": {},
+}
+"""Names of samplers, and what switches each off."""
+_ALIASES: Final = {"typical_p": "typ_p", "temp": "temperature"}
+
 
 class StructuredOutputs(Fields):
     """The constraint of an output, as vLLM has it."""
@@ -75,6 +90,9 @@ class ForeignFields(Fields, kw_only=True):
         "return_tokens_as_token_ids": (False,),
         "safe_prompt": (False,),
         "reasoning_format": ("auto", "deepseek"),
+        "adaptive_target": (-1, -1.0),
+        "parse_tool_calls": (True,),
+        "verbose": (False,),
     }
 
     # Translated.
@@ -95,12 +113,21 @@ class ForeignFields(Fields, kw_only=True):
     cache_salt: str | None = None
     return_progress: bool | None = None
     timings_per_token: bool | None = None
+    typ_p: float | None = None
+    samplers: list[str] | None = None
+    """Names of the samplers that may work; their order is Akunu's."""
     request_id: str | None = None  # a label
+    # Of how an output is computed and sent, not of what it is.
+    backend_sampling: bool | None = None
+    n_cache_reuse: int | None = None
+    reasoning_control: bool | None = None
+    sse_ping_interval: float | None = None
     # These belong to settings that are off, as another field says.
     dynatemp_exponent: Any = None
     mirostat_tau: Any = None
     mirostat_eta: Any = None
     smoothing_curve: Any = None
+    adaptive_decay: Any = None
     # Known, and refused but for what changes nothing.
     top_a: Any = None
     tfs: Any = None
@@ -135,6 +162,9 @@ class ForeignFields(Fields, kw_only=True):
     post_sampling_probs: Any = None
     cache_prompt: Any = None
     reasoning_format: Any = None
+    adaptive_target: Any = None
+    parse_tool_calls: Any = None
+    verbose: Any = None
 
     def foreign(self, own: Mapping[str, Any]) -> dict[str, Any]:
         """Return the fields as arguments of a generation, beside those that were given by our names.
@@ -152,6 +182,7 @@ class ForeignFields(Fields, kw_only=True):
             ("random_seed", "seed", self.random_seed),
             ("repetition_penalty", "repeat_penalty", self.repetition_penalty),
             ("repeat_last_n", "penalty_window", self.repeat_last_n),
+            ("typ_p", "typical_p", self.typ_p),
             ("do_sample", "temperature", 0.0 if self.do_sample is False else None),
             ("ignore_eos", IGNORE_EOS, self.ignore_eos or None),
             ("lora", LORA, self.lora or None),
@@ -177,4 +208,15 @@ class ForeignFields(Fields, kw_only=True):
             found[meant] = value
         if self.repetition_penalty is not None and "penalty_window" not in {**own, **found}:
             found["penalty_window"] = -1  # it counts the whole sequence where it comes from
-        return found
+        return found | self._switched_off()
+
+    def _switched_off(self) -> dict[str, float]:
+        if self.samplers is None:
+            return {}
+        named = {_ALIASES.get(name, name) for name in self.samplers}
+        if unknown := sorted(named - _OFF.keys()):
+            raise ApiError(
+                400, f"samplers: found {unknown[0]!r}, expected some of {', '.join(_OFF)}",
+                param="samplers", code="invalid_value",
+            )  # fmt: skip
+        return {name: value for key in _OFF.keys() - named for name, value in _OFF[key].items()}

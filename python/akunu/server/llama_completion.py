@@ -25,7 +25,7 @@ from akunu.server.generations import (
     generations,
     together,
 )
-from akunu.server.llama_server import entry_of, sampling_of
+from akunu.server.llama_server import sampling_of
 from akunu.server.prompt_progress import Progress, progress_of
 from akunu.server.prompts import infill_ids, prompt_ids
 from akunu.server.replies import json_response, timings, token_entries
@@ -35,21 +35,6 @@ from akunu.server.sse import EventStream, event, unless_gone
 __all__ = ["InfillRequest", "NativeRequest", "completion", "infill"]
 
 _MOST_PROBS: Final = 20
-
-_OFF: Final[Mapping[str, Mapping[str, float]]] = {
-    "penalties": {"repeat_penalty": 1.0, "presence_penalty": 0.0, "frequency_penalty": 0.0},
-    "dry": {"dry_multiplier": 0.0},
-    "top_n_sigma": {"top_n_sigma": -1.0},
-    "top_k": {"top_k": 0},
-    "typ_p": {"typical_p": 1.0},
-    "top_p": {"top_p": 1.0},
-    "min_p": {"min_p": 0.0},
-    "xtc": {"xtc_probability": 0.0},
-    "temperature": {"temperature": 1.0},
-    "infill": {},
-}
-"""Names of samplers, and what switches each off."""
-_ALIASES: Final = {"typical_p": "typ_p", "temp": "temperature"}
 
 Prompt = str | list[int | str]
 
@@ -70,8 +55,6 @@ class NativeRequest(SamplingFields, kw_only=True):
     return_tokens: bool | None = None
     logit_bias: dict[str, float | bool] | list[tuple[int | str, float | bool]] | None = None  # type: ignore[assignment]
     """Biases by id or by text, all of whose tokens are meant; false forbids them."""
-    samplers: list[str] | None = None
-    """Names of the samplers that may work; their order is Akunu's."""
     response_fields: list[str] | None = None
 
     def options(self) -> dict[str, Any]:
@@ -83,18 +66,7 @@ class NativeRequest(SamplingFields, kw_only=True):
             "logprobs": self.n_probs or None,
         }
         options = {name: value for name, value in options.items() if value is not None}
-        return options | self.foreign(options) | self._switched_off()
-
-    def _switched_off(self) -> dict[str, Any]:
-        if self.samplers is None:
-            return {}
-        named = {_ALIASES.get(name, name) for name in self.samplers}
-        if unknown := sorted(named - _OFF.keys()):
-            raise ApiError(
-                400, f"samplers: found {unknown[0]!r}, expected some of {', '.join(_OFF)}",
-                param="samplers", code="invalid_value",
-            )  # fmt: skip
-        return {name: value for key in _OFF.keys() - named for name, value in _OFF[key].items()}
+        return options | self.foreign(options)
 
     def prompts(self) -> Sequence[Prompt]:
         """Each prompt."""
@@ -186,7 +158,7 @@ async def _written(request: Request, fields: NativeRequest, path: str) -> Respon
     server: Server = request.app.state.server
     record = RequestRecord.of(request)
     record.stream = bool(fields.stream)
-    entry = entry_of(server, fields.model)
+    entry = server.models.meant(fields.model)
     prompts = fields.prompts()
     events = _events(server, record, fields.model or entry.spec.name, fields, prompts)
     if fields.stream:

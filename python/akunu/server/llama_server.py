@@ -10,14 +10,12 @@ from starlette.responses import Response
 from akunu.api.model import Model
 from akunu.base.errors import AkunuError
 from akunu.base.version import __version__
-from akunu.server.errors import ApiError
 from akunu.server.fields import Fields, query_fields
 from akunu.server.generations import Server
 from akunu.server.kinds import TEXT, kind_of
-from akunu.server.models import Entry
 from akunu.server.replies import json_response
 
-__all__ = ["ModelQuery", "entry_of", "props", "sampling_of", "slots"]
+__all__ = ["ModelQuery", "props", "sampling_of", "slots"]
 
 
 class ModelQuery(Fields):
@@ -28,21 +26,10 @@ class ModelQuery(Fields):
     fail_on_no_slot: int | None = None
 
 
-def entry_of(server: Server, name: str | None) -> Entry:
-    """A model by its name, or the first that writes text, or may."""
-    if name:
-        return server.models.find(name)
-    entries = server.models.entries()
-    found = [entry for entry in entries if entry.model is not None and kind_of(entry.model) is TEXT]
-    if not (found or entries):
-        raise ApiError(400, "model: it is missing", param="model", code="missing_field")
-    return (found or entries)[0]
-
-
 async def props(request: Request) -> Response:
     """Describe a model: its context, its template, how many sequences it runs at a time."""
     server: Server = request.app.state.server
-    entry = entry_of(server, query_fields(request, ModelQuery).model)
+    entry = server.models.meant(query_fields(request, ModelQuery).model)
     found: dict[str, Any] = {
         "model_alias": entry.spec.name,
         "model_path": entry.spec.path,
@@ -72,7 +59,7 @@ def sampling_of(model: Model) -> dict[str, Any]:
 async def slots(request: Request) -> Response:
     """Tell what each slot does; no text is shown."""
     server: Server = request.app.state.server
-    entry = entry_of(server, query_fields(request, ModelQuery).model)
+    entry = server.models.meant(query_fields(request, ModelQuery).model)
     if entry.model is None or kind_of(entry.model) is not TEXT:
         return json_response([])
     model, running = (

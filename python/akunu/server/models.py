@@ -207,6 +207,22 @@ class Registry:
         """
         return self.named(name)[0]
 
+    def meant(self, name: str | None, kind: Kind = TEXT) -> Entry:
+        """The model of a name, as `find` has it; without one the first of that kind, or that may be of it.
+
+        Raises
+        ------
+        ApiError
+            404: there is none of that name; 400: there is none at all.
+        """
+        if name:
+            return self.find(name)
+        entries = self.entries()
+        if not entries:
+            raise ApiError(400, "model: it is missing", param="model", code="missing_field")
+        # Of one that has not been loaded yet the kind is not known.
+        return next((entry for of in (kind, None) for entry in entries if entry.kind is of), entries[0])
+
     def named(self, name: str) -> tuple[Entry, str | None]:
         """The model of a name or alias, and the adapter that the name says: ADAPTER, or MODEL:ADAPTER.
 

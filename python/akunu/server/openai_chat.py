@@ -47,7 +47,7 @@ class StreamOptions(Fields):
     include_obfuscation: bool | None = None
 
 
-class ChatRequest(ThinkingFields):
+class ChatRequest(ThinkingFields, kw_only=True):
     """The request of `/v1/chat/completions`: OpenAI's fields, and extensions from `top_k` on."""
 
     accepted: ClassVar = {
@@ -65,7 +65,8 @@ class ChatRequest(ThinkingFields):
         "web_search_options": (),
     }
 
-    model: str
+    model: str = ""
+    """Without a name it is the first that there is, as with llama-server and vLLM."""
     messages: list[ChatMessage]
     max_tokens: int | None = None
     max_completion_tokens: int | None = None
@@ -169,6 +170,7 @@ async def chat_completions(request: Request) -> Response:
     server: Server = request.app.state.server
     record = RequestRecord.of(request)
     fields = await read_fields(request, ChatRequest)
+    fields.model = fields.model or server.models.meant(None).spec.name
     turn, warnings = await server.workers.sized(record.bytes, fields.turn)
     turn.warnings[:0] = [*record.ignored, *warnings]
     record.stream = bool(fields.stream)

@@ -133,6 +133,9 @@ class ThinkingFields(SamplingFields, kw_only=True):
     think: bool | Literal["low", "medium", "high"] | None = None
     thinking: ThinkingMode | None = None
     reasoning: Reasoning | None = None
+    thinking_budget_tokens: int | None = None
+    reasoning_budget_tokens: int | None = None
+    """As llama-server has them: -1 for no limit."""
 
 
 def thinking_options(fields: ThinkingFields, budget: int | None) -> dict[str, Any]:
@@ -157,7 +160,15 @@ def thinking_options(fields: ThinkingFields, budget: int | None) -> dict[str, An
             think if isinstance(think, bool) else None,
             switch,
         ],
-        "thinking_budget": [budget, reasoning.max_tokens, mode.budget_tokens if mode else None],
+        "thinking_budget": [
+            budget,
+            reasoning.max_tokens,
+            mode.budget_tokens if mode else None,
+            *(
+                n if n != -1 else None
+                for n in (fields.thinking_budget_tokens, fields.reasoning_budget_tokens)
+            ),
+        ],
     }
     found = {}
     for name, values in given.items():

@@ -43,10 +43,11 @@ DEFAULT_TOKENS = 16
 """OpenAI's default of max_tokens here."""
 
 
-class CompletionRequest(SamplingFields):
+class CompletionRequest(SamplingFields, kw_only=True):
     """The request of `/v1/completions`: OpenAI's fields, and extensions."""
 
-    model: str
+    model: str = ""
+    """Without a name it is the first that there is, as with llama-server and vLLM."""
     prompt: str | list[str | int | list[int]]
     suffix: str | None = None
     max_tokens: int | None = None
@@ -114,6 +115,7 @@ async def completions(request: Request) -> Response:
     server: Server = request.app.state.server
     record = RequestRecord.of(request)
     fields = await read_fields(request, CompletionRequest)
+    fields.model = fields.model or server.models.meant(None).spec.name
     record.stream = bool(fields.stream)
     head: dict[str, Any] = {
         "id": new_id("cmpl-"),

@@ -136,7 +136,7 @@ class InputItemsQuery(Fields):
     order: Literal["asc", "desc"] = "desc"
 
 
-class ResponsesRequest(SamplingFields):
+class ResponsesRequest(SamplingFields, kw_only=True):
     """The request of `/v1/responses`: OpenAI's fields, and extensions."""
 
     accepted: ClassVar = {
@@ -152,7 +152,8 @@ class ResponsesRequest(SamplingFields):
         "truncation": ("disabled",),
     }
 
-    model: str
+    model: str = ""
+    """Without a name it is the first that there is, as with llama-server and vLLM."""
     input: str | list[Item]
     instructions: str | None = None
     previous_response_id: str | None = None

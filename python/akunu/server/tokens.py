@@ -15,7 +15,7 @@ from akunu.server.fields import Fields, query_fields, read_fields
 from akunu.server.generations import RequestRecord, Server
 from akunu.server.images import settled
 from akunu.server.kinds import EMBEDDING, RERANKER, TEXT, kind_of
-from akunu.server.llama_server import ModelQuery, entry_of
+from akunu.server.llama_server import ModelQuery
 from akunu.server.openai_fields import ChatMessage, chat_tools, plain_messages
 from akunu.server.replies import json_response
 from akunu.tokenizer import Tokenizer, check_fits
@@ -82,7 +82,7 @@ async def tokenize(request: Request) -> Response:
     fields = await read_fields(request, TokenizeRequest)
     text, add_special, parse_special = fields.given()
     size = RequestRecord.of(request).bytes
-    async with server.models.use(entry_of(server, fields.model).spec.name, *WITH_TOKENS) as entry:
+    async with server.models.use(server.models.meant(fields.model).spec.name, *WITH_TOKENS) as entry:
         model = entry.loaded
 
         def work() -> Response:
@@ -98,7 +98,7 @@ async def detokenize(request: Request) -> Response:
     """The text of token ids."""
     server: Server = request.app.state.server
     fields = await read_fields(request, DetokenizeRequest)
-    async with server.models.use(entry_of(server, fields.model).spec.name, *WITH_TOKENS) as entry:
+    async with server.models.use(server.models.meant(fields.model).spec.name, *WITH_TOKENS) as entry:
         model = entry.loaded
         size = RequestRecord.of(request).bytes
 
@@ -112,7 +112,7 @@ async def detokenize(request: Request) -> Response:
 async def tokenizer_info(request: Request) -> Response:
     """Answer what clients of vLLM (lm-eval) ask of a tokenizer: its control tokens, and the template."""
     server: Server = request.app.state.server
-    entry = entry_of(server, query_fields(request, ModelQuery).model)
+    entry = server.models.meant(query_fields(request, ModelQuery).model)
     model = entry.model
     if model is None:
         raise ApiError(
@@ -154,7 +154,7 @@ async def apply_template(request: Request) -> Response:
     size = RequestRecord.of(request).bytes
     messages = await server.workers.sized(size, lambda: prepared(plain_messages(fields.messages)[0]))
     tools, _ = chat_tools(fields.tools)
-    async with server.models.use(entry_of(server, fields.model).spec.name, TEXT) as entry:
+    async with server.models.use(server.models.meant(fields.model).spec.name, TEXT) as entry:
         model = entry.loaded
         template = model.chat_template
 
