@@ -135,7 +135,7 @@ class ThinkingFields(SamplingFields, kw_only=True):
     reasoning: Reasoning | None = None
     thinking_budget_tokens: int | None = None
     reasoning_budget_tokens: int | None = None
-    """As llama-server has them: -1 for no limit."""
+    """Llama-server's names of the same; -1 is no limit."""
 
 
 def thinking_options(fields: ThinkingFields, budget: int | None) -> dict[str, Any]:
