@@ -133,7 +133,7 @@ class Tower:
         return Encoded(made, (height // merge, width // merge), key)
 
     def _added(self, height: int, width: int, order: npt.NDArray[np.int64]) -> npt.NDArray[np.float32] | None:
-        """Return the vectors that are added to the patches of an image of that size, and keep them for the next."""
+        """Return the vectors that are added to an image's patches, and keep them for the next of its size."""
         if self._positions is None:
             return None
         if self._spread is None or self._spread[0] != (height, width):
