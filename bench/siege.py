@@ -190,7 +190,7 @@ async def queue(siege: Siege) -> None:
 
 
 async def streams(siege: Siege) -> None:
-    """The same, each a stream."""
+    """Like `queue`, but each answer is a stream."""
     await _stories(siege, stream=True)
 
 

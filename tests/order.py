@@ -42,7 +42,7 @@ def parts(config: pytest.Config, mark: str = "in_turn") -> int:
 
 
 def drawn(cases: Sequence[Each], seed: int, parts: int) -> list[Each]:
-    """Those cases of a test whose turn it is: of fewer than `parts` there is one."""
+    """Return the cases of a test whose turn it is; one of them, where there are fewer than `parts`."""
     among = min(parts, len(cases)) or 1
     return [case for place, case in enumerate(cases) if has_its_turn(place, seed, among)]
 

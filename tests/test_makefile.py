@@ -126,7 +126,7 @@ def test_native_sets_are_those_that_the_machine_runs(tmp_path: Path) -> None:
 @pytest.mark.skipif(platform.machine() != "x86_64" or platform.system() != "Linux", reason="of x86 on Linux")
 @pytest.mark.parametrize("sets", ["native", ""])
 def test_what_a_machine_chooses_is_optimised_as_released(tmp_path: Path, sets: str) -> None:
-    """Of a build for it alone other sets are little; `generic` is so in any build, but for its quantisers."""
+    """A build for one machine optimises its other sets little; any build `generic`, but its quantisers."""
     configure(tmp_path, f"-DAKUNU_ISAS={sets}")
     found: dict[str, str] = {}
     for one in json.loads((tmp_path / "compile_commands.json").read_text()):
@@ -134,7 +134,7 @@ def test_what_a_machine_chooses_is_optimised_as_released(tmp_path: Path, sets: s
             found[target[1]] = re.findall(r" (-O\d)", one["command"])[-1]
     best = next(name for name, supported in _core.cpu_instruction_sets() if supported)
     if best == "generic":
-        pytest.skip("of x86 with AVX2")
+        pytest.skip("this processor has no set but `generic`, which no build optimises")
     family = best.partition("_")[0]
     chosen = {level for name, level in found.items() if f"_{family}" in name}
     others = {level for name, level in found.items() if f"_{family}" not in name and "generic" not in name}

@@ -10,7 +10,6 @@
 #include "cuda/host/program.h"
 #include "cuda/host/words.h"
 #include "cuda/kernels/kv_layout.h"
-#include "cuda/kernels/tile_layout.h"
 
 namespace akunu::cuda {
 

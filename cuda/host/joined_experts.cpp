@@ -8,7 +8,6 @@
 #include "cuda/host/consumed.h"
 #include "cuda/host/joined.h"
 #include "cuda/host/program.h"
-#include "cuda/host/words.h"
 #include "cuda/kernels/tile_layout.h"
 
 namespace akunu::cuda {

@@ -32,7 +32,7 @@ PEAKS = cache(_core.measure_peaks)
 
 @pytest.fixture(autouse=True)
 def peaks_are_measured_once(monkeypatch):
-    """Of this machine, by the first test that asks: half a second or more each time."""
+    """Measure the machine once, by the first test that asks: it takes half a second or more."""
     monkeypatch.setattr(_core, "measure_peaks", PEAKS)
 
 

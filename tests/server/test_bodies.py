@@ -194,7 +194,7 @@ def test_bodies_have_a_sum():
 
 
 def test_memory_of_large_bodies_goes_back_once_they_are_gone(monkeypatch):
-    """Of this server: bodies of the one that all tests share may just have gone, too."""
+    """Only calls of this server count: bodies of the one that all tests share may have gone just now."""
     asked, given, most, ask = [], [], 99 << 20, Bodies._give_back
     monkeypatch.setattr(Bodies, "_give_back", lambda bodies: (asked.append(bodies._most), ask(bodies)))
     monkeypatch.setattr("akunu.server.bodies.give_back", lambda: given.append(True))

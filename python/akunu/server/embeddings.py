@@ -63,7 +63,7 @@ async def _answer(request: Request, fields: EmbeddingRequest) -> dict[str, Any]:
     server: Server = request.app.state.server
     record = RequestRecord.of(request)
     texts = fields.texts()
-    fields.model = fields.model or server.models.meant(None, EMBEDDING).spec.name
+    fields.model = fields.model or server.models.first(EMBEDDING).spec.name
     async with server.models.use(fields.model, EMBEDDING) as entry:
         record.model = entry.spec.name
         model: EmbeddingModel = entry.loaded

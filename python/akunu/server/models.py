@@ -207,16 +207,18 @@ class Registry:
         """
         return self.named(name)[0]
 
-    def meant(self, name: str | None, kind: Kind = TEXT) -> Entry:
-        """The model of a name, as `find` has it; without one the first of that kind, or that may be of it.
+    def meant(self, name: str | None) -> Entry:
+        """The model of a name, as `find` has it; without one the first that writes text, or that may."""
+        return self.find(name) if name else self.first()
+
+    def first(self, kind: Kind = TEXT) -> Entry:
+        """The first model of a kind, or that may be of it.
 
         Raises
         ------
         ApiError
-            404: there is none of that name; 400: there is none at all.
+            400: there is no model at all.
         """
-        if name:
-            return self.find(name)
         entries = self.entries()
         if not entries:
             raise ApiError(400, "model: it is missing", param="model", code="missing_field")

@@ -170,7 +170,7 @@ async def chat_completions(request: Request) -> Response:
     server: Server = request.app.state.server
     record = RequestRecord.of(request)
     fields = await read_fields(request, ChatRequest)
-    fields.model = fields.model or server.models.meant(None).spec.name
+    fields.model = fields.model or server.models.first().spec.name
     turn, warnings = await server.workers.sized(record.bytes, fields.turn)
     turn.warnings[:0] = [*record.ignored, *warnings]
     record.stream = bool(fields.stream)

@@ -115,7 +115,7 @@ async def completions(request: Request) -> Response:
     server: Server = request.app.state.server
     record = RequestRecord.of(request)
     fields = await read_fields(request, CompletionRequest)
-    fields.model = fields.model or server.models.meant(None).spec.name
+    fields.model = fields.model or server.models.first().spec.name
     record.stream = bool(fields.stream)
     head: dict[str, Any] = {
         "id": new_id("cmpl-"),

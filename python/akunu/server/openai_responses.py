@@ -32,7 +32,7 @@ async def responses(request: Request) -> Response:
     server: Server = request.app.state.server
     record = RequestRecord.of(request)
     fields = await read_fields(request, ResponsesRequest)
-    fields.model = fields.model or server.models.meant(None).spec.name
+    fields.model = fields.model or server.models.first().spec.name
     record.stream = bool(fields.stream)
     answer = await server.workers.sized(record.bytes, _Answer, server, record, fields)
     if fields.stream:
@@ -44,7 +44,7 @@ async def input_tokens(request: Request) -> Response:
     """Count the tokens that the prompt of a request would have."""
     server: Server = request.app.state.server
     fields = await read_fields(request, ResponsesRequest)
-    fields.model = fields.model or server.models.meant(None).spec.name
+    fields.model = fields.model or server.models.first().spec.name
     record = RequestRecord.of(request)
     earlier = _conversation(_previous(server, record, fields))
     turn, _ = await server.workers.sized(record.bytes, fields.turn, earlier)
