@@ -12,20 +12,34 @@ from typing import Any, NamedTuple
 from . import lexicon
 from .actions import ACTIONS, Action
 from .actions_more import MORE_ACTIONS
-from .errands import ERRAND_CHOICES, ERRAND_SLOTS, ERRANDS, result_turns
+from .errands import ERRAND_CHOICES, ERRAND_SLOTS, ERRANDS
 from .grammar import write
+from .outcomes import any_result
 from .passages import _EVENTS, _FUN, _MONEY, _time
 from .sample import Message, Sample, is_held_out
+from .services import (
+    SERVICE_CHOICES,
+    SERVICE_DECIMAL,
+    SERVICE_LISTS,
+    SERVICE_SLOTS,
+    SERVICE_SWITCHES,
+    SERVICE_WHOLE,
+    SERVICES,
+)
 from .shapes import WIDER
-from .tasks import DAYS, MONTHS, in_words, plural_of
+from .tasks import DAYS, MONTHS, in_words, listing, plural_of
 from .toolkit import CHOICES, LIKE, SWITCHES, composed, query
 from .tools import plain_turn, signature_key
-from .typed import typed
+from .typed import around, typed
 from .words import invented_word
 
-WHOLE = frozenset(
-    "int small percent big id count servings hours people nights minutes degrees budget floor age steps".split()
+WHOLE = (
+    frozenset(
+        "int small percent big id count servings hours people nights minutes degrees budget floor age steps".split()
+    )
+    | SERVICE_WHOLE
 )  # slots that are whole numbers
+DECIMAL = frozenset(("kilos", *SERVICE_DECIMAL))  # and those that may have a point
 _ROOMS = (
     "kitchen bedroom bathroom hall garden garage office attic cellar nursery library basement lobby".split()
 )
@@ -90,15 +104,16 @@ _SLOTS: dict[str, Callable[[Random, dict[str, str]], str]] = {
     "event": lambda r, d: write(r, r.choice(["$e", "a $e", "$e with $n", "dinner with $n", "a visit of $n", "yoga", "the dentist", "lunch", "football"]), {"e": r.choice(_EVENTS), "n": d["person"]}), "song": lambda r, d: " ".join(w.capitalize() for w in r.choice([[d["thing"]], [r.choice(lexicon.QUALITIES), d["thing"]], ["the", r.choice(lexicon.CREATURES)], [r.choice(lexicon.IDEAS), "and", r.choice(lexicon.IDEAS)], ["my", r.choice(lexicon.IDEAS)], [invented_word(r)]])),
     "code_line": lambda r, d: f"print({r.randint(1, 99)} {r.choice('+-*')} {r.randint(1, 99)})", "expr": lambda r, d: f"{r.randint(1, 9999)} {r.choice('+-*/')} {r.randint(1, 999)}", "todo": lambda r, d: write(r, r.choice(_TODO), d) if r.random() < 0.6 else f"{r.choice(list(lexicon.ACTS))} the {d['thing']}", "message": _message, "phrase": lambda r, d: write(r, r.choice(_PHRASES), d) if r.random() < 0.7 else _message(r, d), "query": lambda r, d: write(r, r.choice(_QUERIES), d),
    
-    "items": _items, "item": lambda r, d: _items(r, d) if r.random() < 0.5 else write(r, "{the |a |my |}$thing|$food|$color $thing|{new |}$things", d), "title": lambda r, d: write(r, _PROBLEMS, d), "reason": lambda r, d: write(r, "{the $thing is broken|I am {ill|late|busy|away|tired}|it is {too |}{late|cold|expensive|small|big|early}|we moved to $city|$person is ill|I found a better one|my plans changed|I have $event|it rains|the $creature ran away|the $place is closed|there is no $food}", d),
+    "items": _items, "item": lambda r, d: _items(r, d) if r.random() < 0.5 else write(r, "{{the |a |my |}$thing|$food|$color $thing|{new |}$things}", d), "title": lambda r, d: write(r, _PROBLEMS, d), "reason": lambda r, d: write(r, "{the $thing is broken|I am {ill|late|busy|away|tired}|it is {too |}{late|cold|expensive|small|big|early}|we moved to $city|$person is ill|I found a better one|my plans changed|I have $event|it rains|the $creature ran away|the $place is closed|there is no $food}", d),
     "program": lambda r, d: r.choice(_PROGRAMS), "drink": lambda r, d: r.choice(lexicon.DRINKS), "people": lambda r, d: str(r.randint(2, 12)), "nights": lambda r, d: str(r.randint(2, 14)), "minutes": lambda r, d: str(r.choice((r.randint(2, 90), 5 * r.randint(1, 12)))), "degrees": lambda r, d: str(r.choice((r.randint(5, 30), 10 * r.randint(3, 9), r.randint(30, 250)))), "budget": lambda r, d: str(r.choice((r.randint(2, 99), 10 * r.randint(2, 90)))), "floor": lambda r, d: str(r.randint(2, 40)), "age": lambda r, d: str(r.randint(2, 90)), "steps": lambda r, d: str(r.choice((r.randint(2, 20), r.randint(2, 99), 100 * r.randint(1, 120)))), "kilos": lambda r, d: f"{r.randint(0, 40)}.{r.randint(1, 9)}",
     "shop": lambda r, d: write(r, r.choice(_SHOPS.split("|")), d), "team": lambda r, d: write(r, r.choice(["$city", "$city United", "FC $city", "the $creatures", "the $color $creatures", "$station", "the $city $creatures"]), d), "work": lambda r, d: write(r, "{$word {report|project|plan|essay|review}|$topic {report|homework|essay|project}|$thing {project|order|design}|{tax|annual|sales} report|project $station}", d), "hall": lambda r, d: write(r, "{room $int|hall $station|the $color room|$station room|lab $small|$place $small}".replace("the ", ""), d), "line": lambda r, d: write(r, "{bus $int|line $small|tram $small|S$small|train $int|$city express|$color line|ferry to $city}", d), "road": lambda r, d: write(r, "{A$int|B$int|M$small|highway $int|$surname Street|Main Street|$station Road|$city bridge|$place road}", d), "stop": lambda r, d: write(r, "{$surname Street|$place|$station|$city Central|$station station|$color square|Main Street}", d),
     "sign": lambda r, d: r.choice(_SIGNS), "dish": lambda r, d: write(r, r.choice(_DISHES.split("|")), d), "flight": lambda r, d: f"{r.choice('ABDEIKLQRSTUX')}{r.choice('ABEFKLNRSTXY')} ?{r.randint(10, 9999)}".replace(" ?", r.choice(("", "", " "))), "package": lambda r, d: r.choice([r.choice(lexicon.COMMON), invented_word(r), f"{r.choice(lexicon.COMMON)}-{invented_word(r)}", f"lib{invented_word(r)}", "numpy", "django", "react"]), "phone": lambda r, d: r.choice([str(r.randint(100000, 99999999)), f"0{r.randint(10, 999)} {r.randint(1000, 999999)}", f"+{r.randint(1, 99)} {r.randint(100, 999)} {r.randint(1000, 99999)}", f"555-{r.randint(1000, 9999)}"]), "doctor": lambda r, d: r.choice([f"Dr. {d['surname']}", f"Dr. {d['surname']}", f"Doctor {d['surname']}", "the dentist", d["person"]]), "radio": lambda r, d: write(r, "{$^word FM|Radio $^word|$station FM|Radio $station|$^topic radio|{Jazz|Rock|Pop|Soul|Folk|Star|Sun|City} {FM|Radio|$int|$city}|Radio $small|$^word $int|BBC $small|Antenna $station|Kiss $int}", d),
     "month": lambda r, d: r.choice(MONTHS), "surname": lambda r, d: r.choice([r.choice(lexicon.SURNAMES), r.choice(lexicon.SURNAMES), invented_word(r).capitalize()]), "food2": lambda r, d: r.choice(lexicon.FOODS), "creatures": lambda r, d: plural_of(r.choice(lexicon.CREATURES)), "file2": lambda r, d: f"{r.choice(lexicon.COMMON)}{r.choice(['', '2', '-old', '_new'])}.{d['file'].rsplit('.')[-1]}", "folder": lambda r, d: r.choice(["backup", "/tmp", "archive", "the archive", r.choice(lexicon.COMMON), f"{r.choice(lexicon.COMMON)}/{r.choice(lexicon.COMMON)}", "Documents", "/home/" + invented_word(r)]), "column": lambda r, d: r.choice(["price", "name", "date", "size", "age", "city", "weight", r.choice(lexicon.IDEAS)]),
 }  # fmt: skip
-CHOICES |= {"power": ["on off"], "updown": ["up down"], "upward": ["ascending descending", "asc desc"], "locked": ["lock unlock"], **ERRAND_CHOICES}  # fmt: skip
+CHOICES |= {"power": ["on off"], "updown": ["up down"], "upward": ["ascending descending", "asc desc"], "locked": ["lock unlock"], **ERRAND_CHOICES, **SERVICE_CHOICES}  # fmt: skip
+SWITCHES |= SERVICE_SWITCHES
 
-_SLOTS |= ERRAND_SLOTS
+_SLOTS |= ERRAND_SLOTS | SERVICE_SLOTS
 
 
 class Drawn(dict[str, str]):
@@ -206,7 +221,10 @@ def declare(rng: Random, kind: str, action: Action) -> Tool:
         elif slot in WHOLE:
             properties[called] = {"type": rng.choice(("integer", "integer", "number"))}
         else:
-            properties[called] = {"type": "number" if slot == "kilos" else "string"}
+            kind_of = "number" if slot in DECIMAL else "array" if slot in SERVICE_LISTS else "string"
+            properties[called] = {"type": kind_of}
+            if kind_of == "array":
+                properties[called]["items"] = {"type": "string"}
         if rng.random() < 0.12:
             properties[called]["description"] = rng.choice(["The " + called.replace("_", " ") + ".", called.capitalize() + "."])  # fmt: skip
     parameters = {"type": "object", "properties": properties, "required": [n for s, n in names.items() if s not in optional]}  # fmt: skip
@@ -218,12 +236,13 @@ def declare(rng: Random, kind: str, action: Action) -> Tool:
 _POLITE = ["", "", "", "", "", "please ", "please ", "can you ", "could you ", "would you ", "I want you to ", "I need you to ", "hey, ", "hi, ", "Ember, ", "go ahead and ", "I would like you to ", "now ", "can you please ", "could you please ", "ok, ", "will you ", "quickly ", "you should "]  # fmt: skip
 
 
+Given = str | bool | int | list[str]
 _FEW = frozenset("small count people nights servings".split())
 
 
-def _choose(rng: Random, tool: Tool, drawn: Drawn) -> dict[str, str | bool | int]:
+def _choose(rng: Random, tool: Tool, drawn: Drawn) -> dict[str, Given]:
     """The values of the choices, the switches and the numbers said in words; ``drawn`` gets the words for them."""
-    given: dict[str, str | bool | int] = {}
+    given: dict[str, Given] = {}
     for slot in tool.names:
         if slot in SWITCHES:
             given[slot] = rng.random() < 0.6
@@ -237,16 +256,55 @@ def _choose(rng: Random, tool: Tool, drawn: Drawn) -> dict[str, str | bool | int
                 other.replace("_", " ") if other and slot in tool.choices and rng.random() < 0.35 else value
             )
             given[slot] = value
+        elif slot in SERVICE_LISTS:
+            several = drawn[slot].split("\x1f")
+            given[slot], drawn[slot] = several, listing(several) if rng.random() < 0.8 else ", ".join(several)
         elif slot in _FEW and rng.random() < 0.25 and int(drawn[slot]) < 21:
             given[slot] = int(drawn[slot])
             drawn[slot] = in_words(int(drawn[slot]))
     return given
 
 
+_QUOTED = frozenset("title message anysong song phrase work query word file item todo shop dish".split())
+_SPANS = {"15 minutes": "a quarter of an hour", "30 minutes": "half an hour", "60 minutes": "an hour", "45 minutes": "three quarters of an hour", "90 minutes": "an hour and a half"}  # fmt: skip
+
+
+def _retold(rng: Random, tool: Tool, drawn: Drawn, text: str) -> str:
+    """The request with a value in quotes, or with "half an hour" for 30 minutes."""
+    for slot in tool.names:
+        value = drawn.get(slot, "")
+        whole = not re.search(rf"\w{re.escape(value)}|{re.escape(value)}\w|\"{re.escape(value)}\"", text)
+        if slot in _QUOTED and rng.random() < 0.12 and len(value) > 2 and text.count(value) == 1 and whole:
+            text = text.replace(value, f'"{value}"')
+        if slot in ("int", "minutes") and rng.random() < 0.6:
+            for said, words in _SPANS.items():
+                text = re.sub(rf"(?<![\d.]){said}", words, text)
+    return text
+
+
+def labelled(rng: Random, tool: Tool, said: set[str]) -> str:
+    """An order by the tool's name, each value behind the name of its parameter."""
+    more = [slot for slot in tool.optional if rng.random() < 0.4]
+    said.update(more)
+    verb = tool.declared["function"]["name"]
+    verb = re.sub(r"([a-z])([A-Z])", r"\1 \2", verb).lower()
+    verb = verb if rng.random() < 0.2 else re.sub(r"[_.-]", " ", verb)
+    slots = [slot for slot in tool.names if slot in said]
+    if rng.random() < 0.3:
+        rng.shuffle(slots)
+    link = rng.choice((" ", " ", ": ", " = ", " is ", " of "))
+    names = [re.sub("_", " ", tool.names[slot]) for slot in slots]
+    parts = [f"{name}{link if slot not in SWITCHES else ' '}${slot}" for slot, name in zip(slots, names, strict=True)]  # fmt: skip
+    if link in (" is ", " of ") and rng.random() < 0.6:
+        parts = [f"the {part}" for part in parts]
+    text = listing(parts) if link in (" ", " of ", " is ") and rng.random() < 0.6 else ", ".join(parts)
+    return f"{verb}{rng.choice((' with ', ', ', ': ', ' - ', ' with '))}{text}"
+
+
 def request(rng: Random, tool: Tool, drawn: Drawn) -> tuple[str, dict[str, Any]]:
     """A request for the tool as someone may type it, and the call that it leads to."""
-    ask = rng.choice(tool.action.asks)
     said = set(tool.names) - tool.optional
+    ask = labelled(rng, tool, said) if rng.random() < 0.07 else rng.choice(tool.action.asks)
 
     def optional(match: re.Match[str]) -> str:
         slots = re.findall(r"\$([a-z_]+2?)", match[1])
@@ -276,10 +334,13 @@ def request(rng: Random, tool: Tool, drawn: Drawn) -> tuple[str, dict[str, Any]]
         text = rng.choice(["Hello! ", "Hi. ", "Good morning! ", "I have a request. ", "Thanks! "]) + text
     if rng.random() < 0.15:
         text = typed(rng, text, content=True)
+    elif rng.random() < 0.25:
+        text = around(rng, text)
+    text = _retold(rng, tool, drawn, text)
     arguments: dict[str, Any] = {}
     for slot, name in tool.names.items():
         if slot in said:
-            number = slot in WHOLE or slot == "kilos"
+            number = slot in WHOLE or slot in DECIMAL
             arguments[name] = (
                 given[slot] if slot in given else json.loads(drawn[slot]) if number else drawn[slot]
             )
@@ -287,7 +348,7 @@ def request(rng: Random, tool: Tool, drawn: Drawn) -> tuple[str, dict[str, Any]]
 
 
 # actions of which one could do the other's work
-_ALIKE = [{"calculator", "units", "currency"}, {"email", "message", "call"}, {"light_on", "dim", "device_off", "robot"}, {"music", "lyrics", "rate"}, {"event", "reminder", "alarm", "agenda", "note"}, {"timer", "alarm", "run"}, {"search", "news", "define", "population", "movie", "places", "recipe", "stock"}, {"directions", "distance", "train", "flight", "taxi"}, {"shopping", "order_food", "recipe", "loan"}, {"time", "alarm", "weather"}, {"file", "delete", "screenshot", "code"}, {"user", "add_user"}, {"places", "park", "hotel"}, {"sql", "search"}, {"translate", "define"}, {"heating", "dim", "weather"}, {"water", "timer"}, {"feed", "shopping"}, {"thermostat", "heating", "weather", "weather_unit", "room_temperature", "wash"}, {"contact", "phone_number", "call", "address", "message"}, {"translation", "translate", "define"}, {"schedule", "agenda", "event", "alarm", "reminder", "invite"}, {"departure", "bus_stop", "ride", "directions", "distance", "train", "flight", "taxi"}, {"pizza", "order_food", "shopping", "nutrition", "recipe", "loan"}, {"coffee", "order_food", "shopping"}, {"switch", "light_on", "device_off", "dim", "blinds", "lock", "door", "robot"}, {"expense", "pay", "shopping", "tip", "balance", "price"}, {"posts", "message", "note", "email", "ticket", "code"}, {"rename", "copy", "file", "delete", "file_size", "code"}, {"paintroom", "paint", "dim", "light_on"}, {"radio", "music", "lyrics", "volume"}, {"doctor", "event", "reminder", "alarm", "table"}, {"move", "run", "bet", "directions", "robot"}, {"rent", "taxi", "ride"}, {"hotel_search", "hotel", "places", "park"}, {"member_info", "user", "search", "birthday", "add_user"}, {"order", "track", "location", "flight_status"}, {"population", "get_population", "search", "news"}, {"stock_level", "stock", "shopping", "price", "sql"}, {"rating", "rate", "places", "news", "movie"}, {"pets", "feed", "add_user"}, {"discount", "price", "sorted"}, {"quiz", "news", "search"}, {"exchange_rate", "currency", "stock"}, {"vote", "invite", "call"}, {"traffic", "directions", "ride"}, {"music", "song2", "film2", "lyrics", "rate"}, {"film2", "book2", "movie"}, {"define", "word2", "translate", "translation"}, {"weather", "weather_unit", "forecast2"}, {"mail2", "email", "message", "call"}, {"remind2", "reminder", "alarm", "event"}, {"convert2", "currency", "exchange_rate"}, {"train2", "train", "departure"}, {"water2", "water"}, {"lamp2", "light_on", "dim", "switch"}, {"brew", "coffee", "order_food"}, {"find_food", "places", "order_food", "table"}, {"dish_recipe", "recipe", "nutrition"}, {"turn_robot", "drive_robot", "robot", "move"}, {"size_shop", "shopping", "order"}, {"score", "news"}, {"file", "list_files"}]  # fmt: skip
+_ALIKE = [{"transfer", "pay", "account_balance", "balance"}, {"fire_alarm", "lostfound", "ticket", "call"}, {"loan2", "return_book", "book2"}, {"meeting", "event", "leave", "invite", "doctor", "gym_class", "apartment", "reminder", "agenda", "schedule", "absence"}, {"calories", "loan", "shopping", "recipe"}, {"weigh", "sleep", "run", "pill", "bmi"}, {"paint_pixel", "paint", "joke2", "posts"}, {"resize", "printer", "album", "photo", "copy", "rename", "tagger", "file"}, {"playlist", "song2", "music", "radio", "film2", "channel", "skip", "subtitle"}, {"order_drink", "coffee", "brew", "order_food", "room_service"}, {"parcel", "delivery", "track", "refund", "order"}, {"trainseat", "train2", "train", "flight", "ride", "museum"}, {"hotel3", "hotel", "hotel_search"}, {"basket", "shopping", "count_stock", "shelf", "stock_level", "stock"}, {"group_mail", "mail2", "message", "email", "greeting", "subscribe"}, {"cruise", "car_window", "charge", "fuel", "drive_robot", "move"}, {"sunrise", "tide", "pollen", "weather", "forecast2", "weather_unit", "time"}, {"interest", "tip", "calculator", "currency", "convert2", "age_calc"}, {"barcode", "plate", "code", "user", "track", "coupon"}, {"branch", "deploy", "restart", "logs", "scale", "device_off"}, {"attack", "spell", "equip", "trade_item"}, {"newspaper", "auction", "price", "gift"}, {"candidate", "membership", "add_user", "contact", "address_change"}, {"elevator", "move"}, {"aquarium", "thermostat", "heating", "measure2", "room_temperature"}, {"timesheet", "expense", "harvest", "milk", "count_stock"}, {"grade", "homework", "absence", "birthday"}, {"wake_call", "alarm"}, {"calculator", "units", "currency"}, {"email", "message", "call"}, {"light_on", "dim", "device_off", "robot"}, {"music", "lyrics", "rate"}, {"event", "reminder", "alarm", "agenda", "note"}, {"timer", "alarm", "run"}, {"search", "news", "define", "population", "movie", "places", "recipe", "stock"}, {"directions", "distance", "train", "flight", "taxi"}, {"shopping", "order_food", "recipe", "loan"}, {"time", "alarm", "weather"}, {"file", "delete", "screenshot", "code"}, {"user", "add_user"}, {"places", "park", "hotel"}, {"sql", "search"}, {"translate", "define"}, {"heating", "dim", "weather"}, {"water", "timer"}, {"feed", "shopping"}, {"thermostat", "heating", "weather", "weather_unit", "room_temperature", "wash"}, {"contact", "phone_number", "call", "address", "message"}, {"translation", "translate", "define"}, {"schedule", "agenda", "event", "alarm", "reminder", "invite"}, {"departure", "bus_stop", "ride", "directions", "distance", "train", "flight", "taxi"}, {"pizza", "order_food", "shopping", "nutrition", "recipe", "loan"}, {"coffee", "order_food", "shopping"}, {"switch", "light_on", "device_off", "dim", "blinds", "lock", "door", "robot"}, {"expense", "pay", "shopping", "tip", "balance", "price"}, {"posts", "message", "note", "email", "ticket", "code"}, {"rename", "copy", "file", "delete", "file_size", "code"}, {"paintroom", "paint", "dim", "light_on"}, {"radio", "music", "lyrics", "volume"}, {"doctor", "event", "reminder", "alarm", "table"}, {"move", "run", "bet", "directions", "robot"}, {"rent", "taxi", "ride"}, {"hotel_search", "hotel", "places", "park"}, {"member_info", "user", "search", "birthday", "add_user"}, {"order", "track", "location", "flight_status"}, {"population", "get_population", "search", "news"}, {"stock_level", "stock", "shopping", "price", "sql"}, {"rating", "rate", "places", "news", "movie"}, {"pets", "feed", "add_user"}, {"discount", "price", "sorted"}, {"quiz", "news", "search"}, {"exchange_rate", "currency", "stock"}, {"vote", "invite", "call"}, {"traffic", "directions", "ride"}, {"music", "song2", "film2", "lyrics", "rate"}, {"film2", "book2", "movie"}, {"define", "word2", "translate", "translation"}, {"weather", "weather_unit", "forecast2"}, {"mail2", "email", "message", "call"}, {"remind2", "reminder", "alarm", "event"}, {"convert2", "currency", "exchange_rate"}, {"train2", "train", "departure"}, {"water2", "water"}, {"lamp2", "light_on", "dim", "switch"}, {"brew", "coffee", "order_food"}, {"find_food", "places", "order_food", "table"}, {"dish_recipe", "recipe", "nutrition"}, {"turn_robot", "drive_robot", "robot", "move"}, {"size_shop", "shopping", "order"}, {"score", "news"}, {"file", "list_files"}]  # fmt: skip
 
 
 def _conflict(kinds: list[str]) -> bool:
@@ -307,7 +368,7 @@ _CANNOT = ["I am sorry, I cannot do that.", "I cannot do that: none of my tools 
 
 
 _SIBLINGS: dict[str, list[tuple[str, Action]]] = {}  # by their first slot
-for _kind, _action in (ACTIONS | MORE_ACTIONS | ERRANDS).items():
+for _kind, _action in (ACTIONS | MORE_ACTIONS | ERRANDS | SERVICES).items():
     _SIBLINGS.setdefault(_action.parameters.split(":")[0], []).append((_kind, _action))
 
 
@@ -324,6 +385,9 @@ def _pick(rng: Random) -> list[Tool]:
             elif rng.random() < 0.2:
                 kind = rng.choice(list(ERRANDS))
                 kinds[kind] = ERRANDS[kind]
+            elif rng.random() < 0.3:
+                kind = rng.choice(list(SERVICES))
+                kinds[kind] = SERVICES[kind]
             elif draw < 0.25:
                 kind = rng.choice(list(ACTIONS))
                 kinds[kind] = ACTIONS[kind]
@@ -347,8 +411,7 @@ def _after(rng: Random, tool: Tool, drawn: Drawn, call: dict[str, Any]) -> list[
         why = rng.choice(_FAILED)
         return [{"role": "tool", "content": json.dumps({"error": why})}, {"role": "assistant", "content": f"I am sorry, that did not work: {why}."}]  # fmt: skip
     if tool.action.done == "Done." and not tool.action.result and rng.random() < 0.75:
-        told, answers = result_turns(rng)
-        return [told, *answers]
+        return any_result(rng, call)
     if tool.action.result:
         result = tool.action.result.replace("{", "\x01").replace("}", "\x02")
         result = write(rng, result, drawn).replace("\x01", "{").replace("\x02", "}")
@@ -384,7 +447,7 @@ def request_chat(rng: Random) -> Sample:
     if rng.random() < 0.15:
         ask_plain()
     if rng.random() < 0.06:  # a request for a tool that is not there
-        table = rng.choice((ACTIONS, MORE_ACTIONS))
+        table = rng.choice((ACTIONS, MORE_ACTIONS, ERRANDS, SERVICES))
         absent = rng.choice(list(table))
         if absent not in ("calculator", "define", "search", "population") and not _conflict([*kinds, absent]):
             text, _ = request(rng, declare(rng, absent, table[absent]), Drawn(rng))

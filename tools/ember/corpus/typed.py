@@ -70,6 +70,23 @@ def typed(rng: Random, ask: str, content: bool = False) -> str:
     return ask or "?"
 
 
+_BEFORE = """I'm in a hurry.|It's late already.|My back hurts.|My hands are wet.|Good, next.|Sorry to bother you.|I am so tired today.|My wife asked me to do this.|My boss wants this done.|I can't do it myself right now.|Quick thing before I go.|We have guests.|I nearly forgot.|One more thing.|I'm on the phone.|My son keeps asking.
+|I'm a bit stressed.|It's for a friend.|This is important.|I hope you can help.|I don't know how this works.|My grandma would like this.|Long day.|Finally, some time.|I'm new here.|The kids are asleep.|My eyes hurt.|The dog is barking.|It's so cold in here.|I am at work.|I have no idea how to do it.|Oh no!|Oh dear.|Right.|So.|Hm, let me see.|Hi there.|Good evening.|Hello!
+|Can I ask you something?|I need your help.|Could you do something for me?|I just woke up.|I'm bored.|My glasses are broken.|It's raining again.|My daughter needs it for school.|I want to surprise my mother.|Let's see if this works.|First time I try this.|Thank you for the last answer.|I'm not good at this.|My teacher told me to ask you.|I promised it to my husband.""".replace("\n", "").split("|")  # fmt: skip
+_BEHIND = """Thanks!|Thank you.|Thank you very much.|Thanks a lot!|It's urgent.|Please hurry.|I'm waiting.|No hurry.|That would be great.|That would help me a lot.|I'd be grateful.|You're a star.|I can't do it myself.|My mother asked me.|I need it soon.|If you can.|As always.|Cheers|I hope that's all right.|That's all.|Many thanks, and have a nice day.|It's for my class.
+|My boss is waiting.|I keep forgetting.|I'll make coffee in the meantime.|I'm so tired.|I am learning English.|You know best.|Don't worry if it takes a while.|I have to leave soon.|We are all excited.""".replace("\n", "").split("|")  # fmt: skip
+
+
+def around(rng: Random, ask: str) -> str:
+    """The question with a sentence before or after it that has nothing to do with it."""
+    draw = rng.random()
+    if draw < 0.6:
+        ask = f"{rng.choice(_BEFORE)}{rng.choice((' ', ' ', ' ', chr(10)))}{ask}"
+    if draw > 0.5:
+        ask = f"{ask}{'' if ask[-1] in '?.!:' else '.'} {rng.choice(_BEHIND)}"
+    return ask
+
+
 def _slip(rng: Random, text: str) -> str:
     """Two letters swapped, or one left out, in the middle of a word."""
     spots = [m.start() for m in re.finditer(r"(?<=[a-z])[a-z](?=[a-z]{2})", text)]
