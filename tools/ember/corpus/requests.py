@@ -286,6 +286,8 @@ def labelled(rng: Random, tool: Tool, said: set[str]) -> str:
     """An order by the tool's name, each value behind the name of its parameter."""
     more = [slot for slot in tool.optional if rng.random() < 0.4]
     said.update(more)
+    if not said:
+        return rng.choice(tool.action.asks)
     verb = tool.declared["function"]["name"]
     verb = re.sub(r"([a-z])([A-Z])", r"\1 \2", verb).lower()
     verb = verb if rng.random() < 0.2 else re.sub(r"[_.-]", " ", verb)

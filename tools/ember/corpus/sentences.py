@@ -44,7 +44,7 @@ def with_word(rng: Random) -> Turn:
     ask = write(rng, f"{{{{Use|Put|Say}} {{the word |}}{w} in {{a|one|a short|a full}} sentence|{{Write|Make|Give me|Form|Tell me|I need|Say|Build|Make up|Invent}} {{a|one|a short|a simple|one short}} sentence {{with|using|that has|containing|that contains|with the use of}} {{the word |}}{w}|{{A|One|A short}} sentence with {{the word |}}{w}|{{What is a|Do you know a|Can you make a|Can you write a}} sentence with {{the word |}}{w}|{w} in a sentence|{{Show me how to use|How do I use}} {{the word |}}{w} in a sentence|{{Example|An example}} sentence {{for|with}} {w}|{{The word is|My word is}} {w}. {{Make a sentence|Write a sentence with it|One sentence with it}}}}")  # fmt: skip
     question = ask.startswith(("What", "Do you", "Can", "How"))
     tail = write(rng, _FOR) if not ask.startswith(w) else ""
-    ask += f"{" " if tail[:1].isalpha() else ""}{tail}"
+    ask += f"{' ' if tail[:1].isalpha() else ''}{tail}"
     ask += "?" if question else rng.choice([".", ".", "", "!"])
     answer = fix_articles(write(rng, rng.choice(_ONE[kind]), env))
     ask = around(rng, _up(ask)) if rng.random() < 0.08 else _up(ask)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from random import Random
 
-from . import plots_away, plots_home, plots_more
+from . import lexicon, plots_away, plots_home, plots_more, plots_things
 from .grammar import Writer, write
 from .story_rules import RULES
 from .words import (
@@ -24,14 +24,14 @@ from .words import (
 
 PLOTS = {
     name: (cast, about, text)
-    for name, cast, about, text in plots_home.PLOTS + plots_away.PLOTS + plots_more.PLOTS
+    for name, cast, about, text in plots_home.PLOTS + plots_away.PLOTS + plots_more.PLOTS + plots_things.PLOTS
 }
 FRUIT_TREES = ["apple", "plum", "cherry", "pear"]
 
 
 @dataclass(frozen=True)
 class Story:
-    """A story and what it is about: the hero's name and kind, the friend's name, and the theme."""
+    """A story and what it is about: the hero's name and kind, the friend's name, the theme and a thing."""
 
     text: str
     hero: str
@@ -41,6 +41,7 @@ class Story:
     plot: str
     friend: str
     friend_kind: str
+    thing: str
 
 
 def _pronouns(prefix: str, subject: str) -> dict[str, str]:
@@ -59,7 +60,7 @@ def _cast(rng: Random, cast: str) -> dict[str, str]:
     if cast in ("dragon", "robot"):
         kind, home = cast, "a cave high in the mountains" if cast == "dragon" else "a workshop full of wires"
         friend_desc = "a child" if cast == "dragon" else "a small robot"
-    elif human and cast == "any" and rng.random() < 0.25:
+    elif human and cast == "any" and rng.random() < 0.35:
         kind = rng.choice([k for k, (subject, _) in TALE_FOLK.items() if subject == he])
         home = TALE_FOLK[kind][1]
         friend_desc = rng.choice(
@@ -95,7 +96,8 @@ def _cast(rng: Random, cast: str) -> dict[str, str]:
 
 def story(rng: Random, hero: tuple[str, str] | None = None) -> Story:
     """One story. ``hero`` (name, subject pronoun) fixes the hero's name."""
-    plot = rng.choice(list(PLOTS))
+    # those about any thing are few
+    plot = rng.choices(list(PLOTS), [2.5 if name.startswith("any_") else 1.0 for name in PLOTS])[0]
     cast, about, text = PLOTS[plot]
     env = _cast(rng, cast)
     if hero is not None:
@@ -108,6 +110,7 @@ def story(rng: Random, hero: tuple[str, str] | None = None) -> Story:
     env |= {slot: rng.choice(values) for slot, values in SLOTS.items()} | {
         "fruit_tree": rng.choice(FRUIT_TREES)
     }
+    env["thing"] = rng.choice(lexicon.THINGS)
     for slot in ("outside", "town", "color"):  # two different ones of a sort
         env[slot], env[slot + "2"] = rng.sample(SLOTS[slot], 2)
     writer = Writer(rng, RULES)
@@ -118,5 +121,13 @@ def story(rng: Random, hero: tuple[str, str] | None = None) -> Story:
         paragraphs.append(" ".join(part for part in written if part))
     theme = write(rng, rng.choice(about), env)
     return Story(
-        "\n\n".join(paragraphs), env["H"], env["kind"], env["trait"], theme, plot, env["F"], env["Fdesc"]
+        "\n\n".join(paragraphs),
+        env["H"],
+        env["kind"],
+        env["trait"],
+        theme,
+        plot,
+        env["F"],
+        env["Fdesc"],
+        env["thing"],
     )
