@@ -98,7 +98,8 @@ def test_the_story_check_finds_faults() -> None:
     assert evaluate.story_fault(told.text, told.hero, ended=False) == "does not end"
     assert evaluate.story_fault(told.text[:200], told.hero, ended=True).startswith("only")
     assert "unknown words" in evaluate.story_fault(told.text + " Xyzzyq.", told.hero, ended=True)
-    assert "repeats" in evaluate.story_fault(told.text + told.text[-400:], told.hero, ended=True)
+    again = told.text[len(told.text) // 2 :].split(". ", 1)[1]  # from the beginning of a sentence
+    assert "repeats" in evaluate.story_fault(f"{told.text} {again}", told.hero, ended=True)
 
 
 def test_grammar() -> None:
