@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from random import Random
 
+from .again import again_chat
 from .comprehension import comprehension
 from .continuations import continuation, plain_text
 from .edits import edit_chat
@@ -14,14 +15,21 @@ from .follow_ups import conversation, follow_up, memory, no_memory
 from .forms import form_chat
 from .kept_out import is_kept_out
 from .list_chats import list_chat, plain_list_system
+from .listings import listing_chat
+from .mixed import mixed_chat
 from .multi import after, long_chat, story_request, talk_chat, told
+from .notices import notice_chat
+from .objects import object_chat
 from .passages import passage
 from .personas import format_chat, persona_chat, role_chat
 from .requests import request_chat
+from .results import lookup_chat
 from .sample import Sample, is_held_out
 from .story_chats import story_chat, story_rest, story_text
 from .structured import structured
+from .tales import asked_story, continued_story
 from .tools import no_tool_chat, tool_chat
+from .trades import rows_text, trade_chat
 from .wider import there_was, wide_chat, wished_story
 
 __all__ = ["MIXTURE", "Sample", "is_held_out", "samples"]
@@ -58,8 +66,18 @@ MIXTURE: dict[Callable[[Random], Sample], float] = {
     request_chat: 48.0,
     reading: 1.5,
     comprehension: 8.0,
-    passage: 68.0,
-    edit_chat: 95.0,
+    passage: 60.0,
+    edit_chat: 62.0,
+    lookup_chat: 16.0,
+    listing_chat: 22.0,
+    object_chat: 22.0,
+    notice_chat: 42.0,
+    trade_chat: 14.0,
+    rows_text: 4.0,
+    again_chat: 22.0,
+    mixed_chat: 52.0,
+    asked_story: 2.2,
+    continued_story: 1.2,
 }
 
 

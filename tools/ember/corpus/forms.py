@@ -12,8 +12,10 @@ from random import Random
 from .extras import sizes
 from .grammar import write
 from .knowledge import quiz, topic, word_lore
+from .lore import between, in_a_clause, ripe_color, what_is_right, what_like
 from .problems import named_sum, told_sum
 from .sample import Message, Sample, Turn, say
+from .sentences import why
 from .smalltalk import identity, small_talk, unknown
 from .sums import asked_sum, story_sum
 from .tasks import (
@@ -114,6 +116,11 @@ _VALUES: list[Maker] = [
     counting,
     word_lore,
     arithmetic,
+    in_a_clause,
+    ripe_color,
+    what_like,
+    what_is_right,
+    between,
 ]
 _SENTENCES: list[Maker] = [
     fact,
@@ -134,6 +141,9 @@ _SENTENCES: list[Maker] = [
     identity,
     small_talk,
     unknown,
+    in_a_clause,
+    why,
+    what_like,
 ]
 
 WORD = Form(
@@ -194,7 +204,7 @@ YES_NO = Form(
     ],
     ["{Yes or no|Answer yes or no|True or not|Just yes or no|Only yes or no|Tell me yes or no}"],
     _yes_or_no,
-    [yes_no_question],
+    [yes_no_question, yes_no_question, what_like],
 )
 NUMBER = Form(
     [

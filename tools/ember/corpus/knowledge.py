@@ -9,6 +9,7 @@ from .grammar import write
 from .sample import Turn
 from .topics import MORE_TOPICS
 from .trivia import TRIVIA
+from .trivia_more import TRIVIA_MORE
 from .typed import typed
 from .words import ADJECTIVES, PLURALS
 
@@ -144,7 +145,7 @@ _QUIZ: list[tuple[str, str, str]] = [
     ("what is the {hello|usual} first program|what does the first program print", "The first program prints \"Hello, world!\"", "Hello"), ("{how|what} is the shortest month|which month is the shortest|which month has 28 days", "February is the shortest month.", "February"), ("in which month is Christmas|when is Christmas", "Christmas is in December.", "December"), ("when is New Year's Day|when does the year begin", "The year begins on January 1.", "January"),
 ]  # fmt: skip
 
-QUIZ = _QUIZ + TRIVIA
+QUIZ = _QUIZ + TRIVIA + TRIVIA_MORE
 
 # how words of other languages are said: English word -> language -> word
 TRANSLATIONS: dict[str, dict[str, str]] = {

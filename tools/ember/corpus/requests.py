@@ -269,16 +269,25 @@ _QUOTED = frozenset("title message anysong song phrase work query word file item
 _SPANS = {"15 minutes": "a quarter of an hour", "30 minutes": "half an hour", "60 minutes": "an hour", "45 minutes": "three quarters of an hour", "90 minutes": "an hour and a half"}  # fmt: skip
 
 
+def _in_quotes(text: str, value: str) -> str:
+    """The text with the value in quotes, where it stands once and alone."""
+    at = text.find(value)
+    around = text[at - 1 : at] + text[at + len(value) : at + len(value) + 1]
+    if len(value) < 3 or text.count(value) != 1 or any(c.isalnum() or c in "\"'" for c in around):
+        return text
+    return f'{text[:at]}"{value}"{text[at + len(value) :]}'
+
+
 def _retold(rng: Random, tool: Tool, drawn: Drawn, text: str) -> str:
     """The request with a value in quotes, or with "half an hour" for 30 minutes."""
     for slot in tool.names:
-        value = drawn.get(slot, "")
-        whole = not re.search(rf"\w{re.escape(value)}|{re.escape(value)}\w|\"{re.escape(value)}\"", text)
-        if slot in _QUOTED and rng.random() < 0.12 and len(value) > 2 and text.count(value) == 1 and whole:
-            text = text.replace(value, f'"{value}"')
+        if slot in _QUOTED and rng.random() < 0.12:
+            text = _in_quotes(text, drawn.get(slot, ""))
         if slot in ("int", "minutes") and rng.random() < 0.6:
             for said, words in _SPANS.items():
-                text = re.sub(rf"(?<![\d.]){said}", words, text)
+                at = text.find(said)
+                if at >= 0 and (at == 0 or text[at - 1] not in "0123456789."):
+                    text = text.replace(said, words, 1)
     return text
 
 
@@ -448,7 +457,7 @@ def request_chat(rng: Random) -> Sample:
 
     if rng.random() < 0.15:
         ask_plain()
-    if rng.random() < 0.06:  # a request for a tool that is not there
+    if rng.random() < 0.1:  # a request for a tool that is not there
         table = rng.choice((ACTIONS, MORE_ACTIONS, ERRANDS, SERVICES))
         absent = rng.choice(list(table))
         if absent not in ("calculator", "define", "search", "population") and not _conflict([*kinds, absent]):
