@@ -129,7 +129,7 @@ def _packing(rng: Random) -> Sample:
     number = rng.choice([in_words(count), str(count)])
     style = _style(rng)
     lead = write(rng, f"{{I'm packing|I am packing|I'm getting ready|I have to prepare|We are preparing|My son needs|My daughter is packing|Tomorrow I need|I want to fill|I'm planning}} {{a|my|the}} {pack}{{.|.|,}}")  # fmt: skip
-    ask = write(rng, f"{{{number.capitalize()} things to {{put in|take|bring|take along}}|What should {{I|we}} {{take|put in|bring}}? {number.capitalize()} things|Name {number} things {{for it|to put in|I need}}|Give me {number} things {{to put in|for it}}|Which {number} things {{do I need|belong in it|should I take}}}}")  # fmt: skip
+    ask = write(rng, f"{{{number.capitalize()} things to {{take|bring|take along}}|What should {{I|we}} {{take|bring}}? {number.capitalize()} things|Name {number} things {{for it|I need}}|Give me {number} things {{for it|to take along}}|Which {number} things {{do I need|belong in it|should I take}}}}")  # fmt: skip
     text = f"{lead} {ask}"
     if lead[-1] == ",":
         text = f"{lead} {ask[0].lower()}{ask[1:]}"

@@ -44,11 +44,16 @@ def env_of(rng: Random) -> dict[str, str]:
     third = lexicon.anyone(rng)
     while third in (env["n"], env["m"]):
         third = lexicon.anyone(rng)
+    pos, pos2 = rng.choice([("big", "small"), ("first", "second"), ("left", "right"), ("old", "new"), ("upper", "lower"), ("front", "back"), ("small", "big")])  # fmt: skip
+    north, south = rng.choice([("the north", "the south"), ("the east", "the west"), (env["p"], env["r"]), ("the mountains", "the valley")])  # fmt: skip
+    take, took = rng.choice([("take", "took"), ("bring", "brought"), ("buy", "bought"), ("pack", "packed"), ("choose", "chose")])  # fmt: skip
+    more_, most, least = rng.choice([("bigger", "biggest", "smallest"), ("older", "oldest", "newest"), ("nearer", "nearest", "farthest"), ("higher", "highest", "lowest"), ("cheaper", "cheapest", "most expensive"), ("smaller", "smallest", "biggest"), ("wider", "widest", "narrowest")])  # fmt: skip
     reason = env["Y"].replace("the road was icy", "")
     more = {
         "num": num, "num2": num2, "num3": _number(rng, num, num2), "fewa": in_words(few[0]) if as_words else str(few[0]), "fewb": in_words(few[1]) if as_words else str(few[1]),
         "he": he, "his": {"he": "his", "she": "her"}[he], "him": {"he": "him", "she": "her"}[he], "third": third, "sur": (sur := rng.choice(lexicon.SURNAMES)), "surs": f"{sur}s", "kin1": rng.choice(["Uncle", "Aunt", "Captain", "Doctor", "Mr.", "Mrs.", "Grandpa", "Grandma", "Professor"]), "color3": _other(rng, lexicon.COLORS, env["c"], env["d"]),
         "food3": _other(rng, lexicon.FOODS, env["f"], env["g"]), "place3": _other(rng, lexicon.PLACES, env["s"], env["u"]), "thing3": _other(rng, lexicon.THINGS, env["o"], env["q"]), "city3": _other(rng, lexicon.CITIES, env["p"], env["r"]), "mat2": _other(rng, "wood gold glass stone paper silver wool iron plastic leather", env["x"]), "sky2": _other(rng, "sunny rainy cold warm windy snowy foggy cloudy hot dry", env["W"]),
+        "pos": pos, "pos2": pos2, "north": north, "south": south, "grp": rng.choice(["children", "women", "men", f"from {env['p']}", "over 60", "students", "guests"]), "take": take, "took": took, "more": more_, "most": most, "least": least,
         "P2": _other(rng, _COUNTED, env["P"]), "Y2": reason,
     }  # fmt: skip
     return env | more

@@ -27,7 +27,7 @@ class Work(NamedTuple):
 
 
 _OPPOSITES = ADJECTIVES | {b: a for a, b in ADJECTIVES.items()}
-_SENDS = "{what the user {sends|writes|types|says|gives you}|the user's {words|text|input|message}|every {message|input|text}|everything}"
+_SENDS = "{what the user {writes|types|says|enters|gives you}|the user's {words|text|input|message}|every {message|input|text}|everything}"
 _ONLY = "{||||. {Reply|Answer} with {the result|that} only|. {No other words|Nothing else|No explanations}|, nothing else|. {Give|Return|Write} only the {result|answer}|. The answer is the {result|word} alone}"
 
 
@@ -151,8 +151,8 @@ def trade_chat(rng: Random) -> Sample:
 _ROWS: list[dict[str, str]] = [_OPPOSITES, _OPPOSITES, PLURALS, CAPITALS, SOUNDS, BABIES, {k: v for k, v in COLORS.items() if " " not in k}, LANGUAGES, CONTINENTS, LEGS, ANIMAL_HOMES]  # fmt: skip
 # how two facts stand in one sentence: of the first, of the second
 _TWINS: list[tuple[dict[str, str], list[str]]] = [
-    (SOUNDS, ["A $a says $v and a $b says $w.", "A $a says $v, a $b says $w.", "The $a says $v and the $b says $w.", "A $a goes $v and a $b goes $w."]), (BABIES, ["A baby $a is called a $v and a baby $b is called a $w.", "A young $a is a $v, a young $b is a $w."]), (CAPITALS, ["The capital of $a is $v and the capital of $b is $w.", "The capital of $a is $v, and that of $b is $w."]),
-    (COLORS, ["$^a is $v and $b is $w.", "$^a is $v, $b is $w.", "$^a is $v, but $b is $w."]), (_OPPOSITES, ["The opposite of $a is $v and the opposite of $b is $w.", "$^a is the opposite of $v, and $b is the opposite of $w."]), (LEGS, ["A $a has $v legs and a $b has $w legs.", "A $a has $v legs, a $b has $w legs."]), (ANIMAL_HOMES, ["A $a lives in a $v and a $b lives in a $w.", "The $a lives in a $v, the $b in a $w."]), (LANGUAGES, ["In $a people speak $v and in $b they speak $w."]), (PLURALS, ["One $a, two $v. One $b, two $w.", "The plural of $a is $v and the plural of $b is $w."]),
+    (SOUNDS, ["A $a says $v, a $b says $w.", "The $a says $v and the $b says $w.", "A $a goes $v and a $b goes $w."]), (BABIES, ["A baby $a is called a $v and a baby $b is called a $w.", "A young $a is a $v, a young $b is a $w."]), (CAPITALS, ["The capital of $a is $v and the capital of $b is $w.", "The capital of $a is $v, and that of $b is $w."]),
+    (COLORS, ["$^a is $v, $b is $w.", "$^a is $v, but $b is $w."]), (_OPPOSITES, ["The opposite of $a is $v and the opposite of $b is $w.", "$^a is the opposite of $v, and $b is the opposite of $w."]), (LEGS, ["A $a has $v legs and a $b has $w legs.", "A $a has $v legs, a $b has $w legs."]), (ANIMAL_HOMES, ["A $a lives in a $v and a $b lives in a $w.", "The $a lives in a $v, the $b in a $w."]), (LANGUAGES, ["In $a people speak $v and in $b they speak $w."]), (PLURALS, ["One $a, two $v. One $b, two $w.", "The plural of $a is $v and the plural of $b is $w."]),
 ]  # fmt: skip
 _ASKS: list[tuple[dict[str, str], str]] = [
     (LEGS, "How many legs does a $s have?"), (CAPITALS, "What is the capital of $s?"), (SOUNDS, "What sound does a $s make?"), (BABIES, "What is a baby $s called?"), (COLORS, "What {color|colour} is $s?"), (LANGUAGES, "What language do people speak in $s?"), (_OPPOSITES, "What is the opposite of $s?"), (PLURALS, "What is the plural of $s?"), (CONTINENTS, "On which continent is $s?"), (ANIMAL_HOMES, "Where does a $s live?"),

@@ -111,7 +111,7 @@ HUMAN_ELDERS = {
 }
 # heroes of fairy tales: subject pronoun, home
 TALE_FOLK = {
-    "shoemaker": ("he", "a small workshop on the market square"),
+    "weaver": ("he", "a small workshop on the market square"),
     "baker": ("he", "a house that smelled of bread"),
     "tailor": ("he", "a narrow house full of cloth"),
     "miller": ("he", "an old mill by the stream"),
