@@ -7,14 +7,21 @@ from random import Random
 from typing import Any
 
 from tools.ember.corpus.passages import NOT_SAID, NOTED, passage
-from tools.ember.corpus.requests import request_chat
+from tools.ember.corpus.requests import _SPANS, request_chat
 from tools.ember.corpus.sample import Sample
 from tools.ember.corpus.tasks import in_words
 from tools.ember.corpus.text_tasks import change_case
 from tools.ember.corpus.toolkit import CHOICES
 
 COUNT = 400
-TYPES: dict[str, Any] = {"string": str, "integer": int, "number": (int, float), "boolean": bool}
+TYPES: dict[str, Any] = {
+    "string": str,
+    "integer": int,
+    "number": (int, float),
+    "boolean": bool,
+    "array": list,
+}
+SPANS: dict[Any, str] = {int(said.split()[0]): words for said, words in _SPANS.items()}
 OTHER_WORDS = {  # of a value of a choice
     value: other.replace("_", " ")
     for sets in CHOICES.values()
@@ -44,7 +51,11 @@ def test_every_call_is_of_a_declared_tool_and_says_what_the_request_says() -> No
                 wanted = parameters["properties"][name]
                 assert isinstance(value, TYPES[wanted["type"]])
                 assert value in wanted.get("enum", [value])
-                said = [str(value), OTHER_WORDS.get(str(value), str(value))]
+                if isinstance(value, list):
+                    assert all(item in asked for item in value)
+                    continue
+                others = OTHER_WORDS.get(str(value), str(value)), SPANS.get(value, str(value))
+                said = [str(value), *others]
                 said += [in_words(value)] if isinstance(value, int) and 0 < value <= 20 else []
                 switched += isinstance(value, bool)
                 assert isinstance(value, bool) or any(word.lower() in asked.lower() for word in said)

@@ -116,6 +116,9 @@ SWITCHES |= SERVICE_SWITCHES
 _SLOTS |= ERRAND_SLOTS | SERVICE_SLOTS
 
 
+_ON = re.compile(r"\bon (?=(?:today|tomorrow|tonight|next|this) ?\b)")  # "see you on tomorrow"
+
+
 class Drawn(dict[str, str]):
     """The slots of one request; each is drawn when it is first asked for."""
 
@@ -124,7 +127,7 @@ class Drawn(dict[str, str]):
         self.rng = rng
 
     def __missing__(self, slot: str) -> str:
-        self[slot] = _SLOTS[slot](self.rng, self)
+        self[slot] = _ON.sub("", _SLOTS[slot](self.rng, self))
         return self[slot]
 
 
@@ -329,9 +332,7 @@ def request(rng: Random, tool: Tool, drawn: Drawn) -> tuple[str, dict[str, Any]]
     if tool.action.which:
         drawn["which"] = write(rng, tool.action.which, drawn)
     order = ask.startswith("!")
-    text = re.sub(
-        r"\bon (?=(?:today|tomorrow|tonight|next|this) ?\b)", "", write(rng, ask.lstrip("!"), drawn)
-    )
+    text = _ON.sub("", write(rng, ask.lstrip("!"), drawn))
     if order:
         polite = rng.choice(_POLITE)
         text = polite + text
