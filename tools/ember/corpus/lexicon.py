@@ -41,6 +41,22 @@ shiny short shy sick silent silly silver simple sleepy slim slow small smart smo
 useful warm weak wet white whole wicked wide wild windy wise wonderful wooden wrong yellow young""".split()
 MANNERS = "again almost already also always away badly carefully early easily finally gladly here inside later loudly maybe never nicely now often once outside quickly quietly rarely slowly softly sometimes soon still suddenly there today together tomorrow tonight twice very well yesterday".split()
 SMALL = "a about after all an and any are around as at be because before behind below between but by can down each every for from had has have he her here his how i if in into is it just like many me more most must my near no not of off on one only or our out over she should so some such than that the their them then there these they this those through to too under until up us was we were what when where which while who why will with without you your".split()
+# what people write all the time, beside the names of things
+FREQUENT = """able above across act add afraid age ago agree ahead alive alone along aloud alright although amazing among angle announce another anybody anyone anything anyway apart appear apply area arrange arrive aside ask asleep attack
+attempt attend avoid awake aware awful baby back backward bad bake band base basic become bed beg begin behave believe belong bend beneath beside best better beyond bid bite blame bless blow boil born both bother bound bow brain
+brand breathe bring burst bus but bye call calmly cancel capital captain care case cash cast central certain chair charge chase chat check cheer chief chip claim clap classic clearly click climb close collect come comfort common
+complain complete connect consider contact contain continue cool correct cough count couple cross crowd cry curious daily dance dangerous dare date deal dear decide declare delay deliver deny describe desire develop different
+difficult direct disappear dive divide doubtful down drag drive due during eager earn else empty end enjoy enough enter equal escape especially even ever everybody everyone everything everywhere exact excellent except excited
+excuse exist expect explain explore express extra face fail fall false familiar far farewell farther favorite feed feel few fill finish fit flow fold follow foolish foreign forever forgive form forth forward fourth frankly frozen
+full funny further gather general gentleman get give go golden gone goodbye grow guess habitual hand hang happen hardly harm hear hello herself himself hit home hop hopefully however hurry hurt ill imagine immediately important
+improve include increase indeed instead interesting into invite itself join joke judge jump just keep kiss know lack last laugh lay lead leaf leak lean learn least leave lend less let lie listen live local lock loose lose lot low
+main maker man manage many mark married marry matter mean meanwhile meet melt mess middle mind mix modern more mouth move much must myself name natural near nearly necessary need neither never next nobody none nor normal nothing
+notice nowhere obey obvious offer official often okay opposite ordinary other otherwise ought ours ourselves out overall owe own pass patience pause pay people perhaps permit person plan play please plenty possible pour prefer
+prepare pretend prevent private probably promise proper protect provide public push put quit quite rather reach real realize really refuse relax remain reply rest ride ring rise roar roll rub run rush same sample satisfy save say
+scare scream search second seem seldom select send serious set several shall shine shout shut sigh similar since sing single sit skip sleep slide slip smell snap sneeze so somebody someone something somewhere sorry sort speak
+spell spend spill spin spoil stand stare start stay step stop straight such suddenly suggest suppose sure surely surround swear sweep swim talk taste teach tear tell than thank thanks think thirsty though through throughout thus
+tie till together tomorrow tonight toward try tune turn twice understand unless until upon upset upstairs urgent us usual usually vanish various wait wake walk wander warn waste wave we wear weep welcome well west whatever
+whenever wherever whether whisper whoever whole whose why win wink within without wonder work worse worst worth wound yell yes yet you yourself""".split()
 IDEAS = """accident advice age air amount anger animal answer army art attention autumn balance battle beauty birth bottom breakfast breath business calm care case cause center century chance change choice class climate cloud color company control copy cost
 country courage course culture danger date dawn day death debt decade degree depth detail dinner direction dirt distance doubt dream dust duty earth echo edge effort energy error event evening example exercise fact fame family fashion fear fever fight
 fire flood floor fog freedom fruit fun future game glory goal grass ground group growth habit half harmony harvest hate health heat height help history hobby holiday honor hope hour humor hunger idea inch interest job journey joy judgment
@@ -125,6 +141,8 @@ def anywhere(rng: Random) -> str:
 def any_word(rng: Random) -> str:
     """A word in lower case, common for the most part."""
     draw = rng.random()
-    if draw < 0.8:
+    if draw < 0.62:
         return rng.choice(COMMON)
+    if draw < 0.8:
+        return rng.choice(FREQUENT)
     return rng.choice(SMALL) if draw < 0.87 else invented_word(rng)

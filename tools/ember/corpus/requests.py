@@ -294,6 +294,19 @@ def _retold(rng: Random, tool: Tool, drawn: Drawn, text: str) -> str:
     return text
 
 
+_IT = re.compile(r"!((?:\{[^{}]*\}|[a-z]+)(?: (?:\{[^{}]*\}|[a-z]+))?) the (\$[a-z]+2?)")
+
+
+def _with_it(rng: Random, ask: str) -> str:
+    """The order with the thing named before it: "what about the garage? lock it"."""
+    match = _IT.fullmatch(ask)
+    if match is None or "{" in match[1].replace("{", "", 1):
+        return ask
+    head, _, tail = match[1].partition(" ")
+    verb, thing = f"{head} it {tail}".strip(), match[2]
+    return rng.choice([f"{{what about|don't forget|look at|I forgot|did I forget|I mean|now for|how about}} the {thing}{{?|,|.|:}} {{please |}}{verb}", f"the {thing}: {verb}", f"the {thing}, {{please |can you |}}{verb}", f"I {{can't do the {thing} myself|don't like the {thing} like this|have no time for the {thing}}}, {{please |}}{verb}"])  # fmt: skip
+
+
 def labelled(rng: Random, tool: Tool, said: set[str]) -> str:
     """An order by the tool's name, each value behind the name of its parameter."""
     more = [slot for slot in tool.optional if rng.random() < 0.4]
@@ -332,6 +345,7 @@ def request(rng: Random, tool: Tool, drawn: Drawn) -> tuple[str, dict[str, Any]]
     if tool.action.which:
         drawn["which"] = write(rng, tool.action.which, drawn)
     order = ask.startswith("!")
+    ask = _with_it(rng, ask) if order and rng.random() < 0.15 else ask
     text = _ON.sub("", write(rng, ask.lstrip("!"), drawn))
     if order:
         polite = rng.choice(_POLITE)

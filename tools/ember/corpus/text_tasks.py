@@ -47,10 +47,25 @@ _ORDERED = [
 ]  # fmt: skip
 
 
+_SAYINGS = [
+    "please {call|write|help|tell|wake|pay} me {back|now|again|tomorrow|soon}", "{keep|stay|get|go} {off|out of|away from|near|behind} the {$p|$w|$s}", "{do not|don't|never|always} {feed|touch|forget|leave|lock|open|enter} the {$p|$w|$s}", "{the|our|my} {$s|$w} is {closed|open|full|empty|late|ready|$a}", "{we|they|you} {will|must|should|can} {come|go|be|stay|meet} {back|here|home|soon|together|outside}", "{happy|merry|good} {birthday|christmas|new year|luck|holidays|morning|night}{ to you| dear $n| everybody|}", "{no|free|last|first} {entry|exit|parking|smoking|coffee|tickets|seats}{ today|}",
+    "{what|how|where|when} {is|was|are} {the|your|our|my} {$w|$p}", "i {think|know|hope|believe} {that |}{it is|you are|he is|we are} {right|wrong|late|ready|$a}", "{somebody|nobody|everyone} {knows|likes|wants|needs} {a|the|my} $w", "{hello|goodbye|thank you|sorry|welcome} {everyone|again|my friend|and come back|for everything}", "{it|this|that} {works|hurts|helps|looks good|is enough|is not true}", "$f for {sale|free|everyone|breakfast|two}", "{fresh|hot|cold|best} $f {here|today|in town|every day}",
+]  # fmt: skip
+
+
+def _sentence(rng: Random) -> str:
+    """A sign, a wish, a remark in small letters."""
+    noun = rng.choice(lexicon.NOUN_LIKE)
+    env = {"w": noun, "p": plural_of(noun), "s": rng.choice(lexicon.PLACES), "a": rng.choice(lexicon.QUALITIES), "n": first_name(rng), "f": rng.choice(lexicon.FOODS)}  # fmt: skip
+    return write(rng, rng.choice(_SAYINGS), env).lower()
+
+
 def phrase(rng: Random) -> str:
     """A few words in lower case: a known phrase, one of common words, or any words at all."""
     draw = rng.random()
-    if draw < 0.25:
+    if draw < 0.1:  # a sentence, as people write it
+        return _sentence(rng)
+    if draw < 0.3:
         return " ".join(lexicon.any_word(rng) for _ in range(rng.choice((1, 1, 2, 2, 3, 3, 4, 5, 6))))
     if draw < 0.75:
         nouns = rng.sample(lexicon.NOUN_LIKE, 3)
