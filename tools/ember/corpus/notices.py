@@ -1,5 +1,5 @@
 # ruff: noqa: E501 - lines of text read better whole
-"""Chats about the texts of ``tidings``: a text and a question in many arrangements, answered in a sentence or in a word."""
+"""Chats about the texts of ``tidings`` and ``tidings_more``: a text and a question in many arrangements, answered in a sentence or in a word."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from .passages import NOT_SAID, scene
 from .sample import Message, Sample, Turn, say
 from .tasks import fix_articles, in_words, plural_of
 from .tidings import TIDINGS
+from .tidings_more import TIDINGS_MORE
 from .typed import around, typed
 
+_ALL = [*TIDINGS, *TIDINGS_MORE]
 _COUNTED = sorted({plural_of(w) for w in ["apple", "egg", "onion", "carrot", "tomato", "banana", "lemon", "potato", "pear", "plum", "cake", "book", "chair", "lamp", "cup", "pen", "box", "flower", "tree", "bird", "ticket", "card", "bottle", "key", "stamp", "coat", "pillow", "window", "shell"]})  # fmt: skip
 
 
@@ -53,7 +55,7 @@ def env_of(rng: Random) -> dict[str, str]:
         "num": num, "num2": num2, "num3": _number(rng, num, num2), "fewa": in_words(few[0]) if as_words else str(few[0]), "fewb": in_words(few[1]) if as_words else str(few[1]),
         "he": he, "his": {"he": "his", "she": "her"}[he], "him": {"he": "him", "she": "her"}[he], "third": third, "sur": (sur := rng.choice(lexicon.SURNAMES)), "surs": f"{sur}s", "kin1": rng.choice(["Uncle", "Aunt", "Captain", "Doctor", "Mr.", "Mrs.", "Grandpa", "Grandma", "Professor"]), "color3": _other(rng, lexicon.COLORS, env["c"], env["d"]),
         "food3": _other(rng, lexicon.FOODS, env["f"], env["g"]), "place3": _other(rng, lexicon.PLACES, env["s"], env["u"]), "thing3": _other(rng, lexicon.THINGS, env["o"], env["q"]), "city3": _other(rng, lexicon.CITIES, env["p"], env["r"]), "mat2": _other(rng, "wood gold glass stone paper silver wool iron plastic leather", env["x"]), "sky2": _other(rng, "sunny rainy cold warm windy snowy foggy cloudy hot dry", env["W"]),
-        "pos": pos, "pos2": pos2, "north": north, "south": south, "grp": rng.choice(["children", "women", "men", f"from {env['p']}", "over 60", "students", "guests"]), "take": take, "took": took, "more": more_, "most": most, "least": least,
+        "near": rng.choice(("in", "near")), "at": rng.choice(("in", "at")), "by": rng.choice(("next to", "behind", "opposite", "beside")), "pos": pos, "pos2": pos2, "north": north, "south": south, "grp": rng.choice(["children", "women", "men", f"from {env['p']}", "over 60", "students", "guests"]), "take": take, "took": took, "more": more_, "most": most, "least": least,
         "P2": _other(rng, _COUNTED, env["P"]), "Y2": reason,
     }  # fmt: skip
     return env | more
@@ -69,7 +71,7 @@ _SHORT = ["Answer with one word.", "One word, please.", "One word only.", "Only 
 def _told(rng: Random) -> tuple[str, list[tuple[str, str, str]], dict[str, str]]:
     """A text with what may be asked of it, at times between others."""
     env = env_of(rng)
-    template, asked = rng.choice(TIDINGS)
+    template, asked = rng.choice(_ALL)
     text = fix_articles(write(rng, template, env))
     text = text[0].upper() + text[1:]
     if "$Y2" in asked[0][1] and env["Y"] not in text:  # the reason that the template has itself
@@ -80,7 +82,7 @@ def _told(rng: Random) -> tuple[str, list[tuple[str, str, str]], dict[str, str]]
         filler = rng.choice(_FILLER)
         text = f"{filler} {text}" if rng.random() < 0.5 else f"{text} {filler}"
     elif draw < 0.32:
-        other, _ = rng.choice(TIDINGS)
+        other, _ = rng.choice(_ALL)
         second = fix_articles(write(rng, other, env_of(rng)))
         second = second[0].upper() + second[1:]
         if other != template:
