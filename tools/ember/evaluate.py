@@ -25,6 +25,7 @@ from tools.ember.corpus import Sample, samples
 from tools.ember.corpus.extraction import extraction
 from tools.ember.corpus.extras import lists, longer_sum, reading, sizes, spelling, yes_no
 from tools.ember.corpus.follow_ups import SYSTEM_PROMPTS, follow_up, memory
+from tools.ember.corpus.lexicon import THINGS
 from tools.ember.corpus.personas import format_chat, persona_chat, role_chat
 from tools.ember.corpus.sample import Turn, is_held_out
 from tools.ember.corpus.smalltalk import identity, unknown
@@ -217,7 +218,8 @@ _TITLED = {name for name in [*HUMAN_ELDERS, *ANIMAL_ELDERS]}
 def story_words() -> frozenset[str]:
     """Every word of the stories' grammar, as far as 6000 stories show them."""
     rng = Random("story words")
-    return frozenset(w.lower() for _ in range(6000) for w in _words(story(rng).text))
+    told = (w.lower() for _ in range(6000) for w in _words(story(rng).text))
+    return frozenset(told) | frozenset(THINGS)  # some plots are about any thing
 
 
 def _words(text: str) -> list[str]:
