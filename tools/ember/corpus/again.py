@@ -11,6 +11,7 @@ from . import lexicon
 from .grammar import write
 from .multi import any_turn
 from .sample import Message, Sample, Turn, say
+from .settings import setting
 from .tasks import DAYS, MONTHS, fix_articles, in_words, plural_of
 from .text_tasks import WORDS, _numbers, _word_items, phrase
 from .typed import typed
@@ -196,7 +197,7 @@ def again_chat(rng: Random) -> Sample:
     pairs = rng.choices((same_again, something_else, told_again, changed), (5, 4, 7, 1.5))[0](rng)
     messages: list[Message] = []
     if rng.random() < 0.1:
-        messages.append(say("system", rng.choice(["You are a helpful assistant.", "You are Ember.", "Be brief.", "You are a friendly assistant."])))  # fmt: skip
+        messages.append(say("system", setting(rng)))  # fmt: skip
     for ask, answer in pairs:
         messages += [say("user", ask), say("assistant", answer)]
     key = "again " + " | ".join(ask for ask, _ in pairs)

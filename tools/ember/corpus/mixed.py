@@ -9,6 +9,7 @@ from .multi import SYSTEMS, any_turn
 from .purchases import daily_sum
 from .sample import Message, Sample, Turn, chat_sample, say
 from .sentences import sentence_turn
+from .settings import setting
 from .spellings import spelling_turn
 
 _MAKERS = (spelling_turn, sentence_turn, daily_sum, lore_turn)
@@ -24,7 +25,7 @@ def mixed_chat(rng: Random) -> Sample:
     """One to three of them, at times beside questions of any other kind."""
     messages: list[Message] = []
     if rng.random() < 0.15:
-        messages.append(say("system", rng.choice(SYSTEMS)))
+        messages.append(say("system", setting(rng) if rng.random() < 0.6 else rng.choice(SYSTEMS)))
     turns: list[Turn] = []
     for number in range(rng.choice((1, 1, 1, 1, 2, 3))):
         other = number and rng.random() < 0.4

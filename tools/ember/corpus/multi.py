@@ -14,6 +14,7 @@ from .grammar import write
 from .knowledge import quiz, topic, word_lore
 from .problems import named_sum, number_word, told_sum, two_steps
 from .sample import Message, Sample, Turn, chat_sample, is_held_out, say
+from .settings import setting
 from .smalltalk import identity, small_talk, task, unknown
 from .stories import story
 from .story_chats import story_key
@@ -53,7 +54,7 @@ def talk_chat(rng: Random) -> Sample:
     """One to four independent turns, often after a system prompt."""
     messages: list[Message] = []
     if rng.random() < 0.22:
-        messages.append(say("system", rng.choice(SYSTEMS)))
+        messages.append(say("system", setting(rng) if rng.random() < 0.4 else rng.choice(SYSTEMS)))
     turns: list[Turn] = []
     for _ in range(rng.choice((1, 1, 1, 1, 1, 2, 3, 4))):
         turn = any_turn(rng)

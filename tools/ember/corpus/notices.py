@@ -9,6 +9,7 @@ from . import lexicon
 from .grammar import write
 from .passages import NOT_SAID, scene
 from .sample import Message, Sample, Turn, say
+from .settings import setting
 from .tasks import fix_articles, in_words, plural_of
 from .tidings import TIDINGS
 from .tidings_more import TIDINGS_MORE
@@ -162,7 +163,7 @@ def notice_chat(rng: Random) -> Sample:
     if bare:
         asked, answer = f"{ask} {rng.choice(_SHORT)}", bare[0].upper() + bare[1:]
     elif rng.random() < 0.2:
-        messages.append(say("system", write(rng, _SYSTEM)))
+        messages.append(say("system", setting(rng) if rng.random() < 0.3 else write(rng, _SYSTEM)))
     if clause and not bare and rng.random() < 0.3:
         tell = write(rng, _TELL, {"x": clause})
         tail = tell.rstrip(":") + ("." if tell.endswith(":") else "")

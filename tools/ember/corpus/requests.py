@@ -26,6 +26,7 @@ from .services import (
     SERVICE_WHOLE,
     SERVICES,
 )
+from .settings import setting
 from .shapes import WIDER
 from .tasks import DAYS, MONTHS, in_words, listing, plural_of
 from .toolkit import CHOICES, LIKE, SWITCHES, composed, query
@@ -462,7 +463,9 @@ def request_chat(rng: Random) -> Sample:
     held = any(is_held_out(signature_key(t.declared)) for t in tools)
     messages: list[Message] = []
     if rng.random() < 0.35:
-        messages.append({"role": "system", "content": write(rng, _SYSTEMS)})
+        messages.append(
+            {"role": "system", "content": setting(rng) if rng.random() < 0.3 else write(rng, _SYSTEMS)}
+        )
 
     def ask_plain() -> None:
         nonlocal held

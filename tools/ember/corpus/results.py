@@ -12,6 +12,7 @@ from .errands import _value, any_title
 from .grammar import write
 from .requests import _conflict, _pick, signature_key
 from .sample import Message, Sample, is_held_out
+from .settings import setting
 from .tasks import listing
 from .typed import typed
 from .words import invented_word
@@ -345,14 +346,7 @@ def lookup_chat(rng: Random) -> Sample:
             {
                 "role": "system",
                 "content": rng.choice(
-                    [
-                        "You are a helpful assistant.",
-                        "Use the tools when they help.",
-                        "You work for a shop.",
-                        "You help the customers.",
-                        "You answer the phone.",
-                        "You are Ember.",
-                    ]
+                    ["Use the tools when they help.", "You answer the phone.", setting(rng)]
                 ),
             }
         )

@@ -65,7 +65,7 @@ def typed(rng: Random, ask: str, content: bool = False) -> str:
         ask = ask.lower()
     if rng.random() < 0.4:
         ask = ask.rstrip("?.")
-    if rng.random() < 0.04 and len(ask) > 12:
+    if rng.random() < 0.06 and len(ask) > 12:
         ask = _slip(rng, ask)
     return ask or "?"
 
