@@ -75,7 +75,7 @@ MIXTURE: dict[Callable[[Random], Sample], float] = {
     trade_chat: 14.0,
     rows_text: 4.0,
     again_chat: 22.0,
-    mixed_chat: 52.0,
+    mixed_chat: 62.0,
     asked_story: 2.2,
     continued_story: 1.2,
 }

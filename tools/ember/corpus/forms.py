@@ -14,6 +14,7 @@ from .grammar import write
 from .knowledge import quiz, topic, word_lore
 from .lore import between, in_a_clause, ripe_color, what_is_right, what_like
 from .problems import named_sum, told_sum
+from .puzzles import one_of, word_form
 from .sample import Message, Sample, Turn, say
 from .sentences import why
 from .smalltalk import identity, small_talk, unknown
@@ -121,6 +122,8 @@ _VALUES: list[Maker] = [
     what_like,
     what_is_right,
     between,
+    one_of,
+    word_form,
 ]
 _SENTENCES: list[Maker] = [
     fact,

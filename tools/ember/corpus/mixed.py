@@ -1,4 +1,4 @@
-"""Chats of spellings put right, sentences on demand, sums of daily life and facts among other words."""
+"""Chats of spellings put right, sentences on demand, sums of daily life, puzzles and facts among other words."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from random import Random
 from .lore import lore_turn
 from .multi import SYSTEMS, any_turn
 from .purchases import daily_sum
+from .puzzles import puzzle
 from .sample import Message, Sample, Turn, chat_sample, say
 from .sentences import sentence_turn
 from .settings import setting
 from .spellings import spelling_turn
 
-_MAKERS = (spelling_turn, sentence_turn, daily_sum, lore_turn)
-_SHARES = (10, 11, 9, 14)
+_MAKERS = (spelling_turn, sentence_turn, daily_sum, lore_turn, puzzle)
+_SHARES = (10, 11, 9, 14, 12)
 
 
 def mixed_turn(rng: Random) -> Turn:
