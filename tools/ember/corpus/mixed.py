@@ -1,4 +1,4 @@
-"""Chats of spellings put right, sentences on demand, sums of daily life, puzzles and facts among other words."""
+"""Chats of spellings, sentences on demand, sums of daily life, puzzles and facts among other words."""
 
 from __future__ import annotations
 

@@ -16,15 +16,17 @@ from .errands import ERRAND_CHOICES, ERRAND_SLOTS, ERRANDS
 from .grammar import write
 from .outcomes import any_result
 from .passages import _EVENTS, _FUN, _MONEY, _time
+from .phrasing import SPANS, in_quotes, with_it
 from .sample import Message, Sample, is_held_out
-from .services import (
-    SERVICE_CHOICES,
-    SERVICE_DECIMAL,
-    SERVICE_LISTS,
-    SERVICE_SLOTS,
-    SERVICE_SWITCHES,
-    SERVICE_WHOLE,
-    SERVICES,
+from .services import SERVICE_CHOICES, SERVICE_DECIMAL, SERVICE_LISTS, SERVICE_SWITCHES, SERVICE_WHOLE
+from .services import SERVICE_SLOTS as FIRST_SLOTS
+from .services import SERVICES as FIRST_SERVICES
+from .services_more import (
+    MORE_SERVICE_CHOICES,
+    MORE_SERVICE_SLOTS,
+    MORE_SERVICE_SWITCHES,
+    MORE_SERVICE_WHOLE,
+    MORE_SERVICES,
 )
 from .settings import setting
 from .shapes import WIDER
@@ -39,6 +41,7 @@ WHOLE = (
         "int small percent big id count servings hours people nights minutes degrees budget floor age steps".split()
     )
     | SERVICE_WHOLE
+    | MORE_SERVICE_WHOLE
 )  # slots that are whole numbers
 DECIMAL = frozenset(("kilos", *SERVICE_DECIMAL))  # and those that may have a point
 _ROOMS = (
@@ -111,10 +114,11 @@ _SLOTS: dict[str, Callable[[Random, dict[str, str]], str]] = {
     "sign": lambda r, d: r.choice(_SIGNS), "dish": lambda r, d: write(r, r.choice(_DISHES.split("|")), d), "flight": lambda r, d: f"{r.choice('ABDEIKLQRSTUX')}{r.choice('ABEFKLNRSTXY')} ?{r.randint(10, 9999)}".replace(" ?", r.choice(("", "", " "))), "package": lambda r, d: r.choice([r.choice(lexicon.COMMON), invented_word(r), f"{r.choice(lexicon.COMMON)}-{invented_word(r)}", f"lib{invented_word(r)}", "numpy", "django", "react"]), "phone": lambda r, d: r.choice([str(r.randint(100000, 99999999)), f"0{r.randint(10, 999)} {r.randint(1000, 999999)}", f"+{r.randint(1, 99)} {r.randint(100, 999)} {r.randint(1000, 99999)}", f"555-{r.randint(1000, 9999)}"]), "doctor": lambda r, d: r.choice([f"Dr. {d['surname']}", f"Dr. {d['surname']}", f"Doctor {d['surname']}", "the dentist", d["person"]]), "radio": lambda r, d: write(r, "{$^word FM|Radio $^word|$station FM|Radio $station|$^topic radio|{Jazz|Rock|Pop|Soul|Folk|Star|Sun|City} {FM|Radio|$int|$city}|Radio $small|$^word $int|BBC $small|Antenna $station|Kiss $int}", d),
     "month": lambda r, d: r.choice(MONTHS), "surname": lambda r, d: r.choice([r.choice(lexicon.SURNAMES), r.choice(lexicon.SURNAMES), invented_word(r).capitalize()]), "food2": lambda r, d: r.choice(lexicon.FOODS), "creatures": lambda r, d: plural_of(r.choice(lexicon.CREATURES)), "file2": lambda r, d: f"{r.choice(lexicon.COMMON)}{r.choice(['', '2', '-old', '_new'])}.{d['file'].rsplit('.')[-1]}", "folder": lambda r, d: r.choice(["backup", "/tmp", "archive", "the archive", r.choice(lexicon.COMMON), f"{r.choice(lexicon.COMMON)}/{r.choice(lexicon.COMMON)}", "Documents", "/home/" + invented_word(r)]), "column": lambda r, d: r.choice(["price", "name", "date", "size", "age", "city", "weight", r.choice(lexicon.IDEAS)]),
 }  # fmt: skip
-CHOICES |= {"power": ["on off"], "updown": ["up down"], "upward": ["ascending descending", "asc desc"], "locked": ["lock unlock"], **ERRAND_CHOICES, **SERVICE_CHOICES}  # fmt: skip
-SWITCHES |= SERVICE_SWITCHES
+CHOICES |= {"power": ["on off"], "updown": ["up down"], "upward": ["ascending descending", "asc desc"], "locked": ["lock unlock"], **ERRAND_CHOICES, **SERVICE_CHOICES, **MORE_SERVICE_CHOICES}  # fmt: skip
+SWITCHES |= SERVICE_SWITCHES | MORE_SERVICE_SWITCHES
 
-_SLOTS |= ERRAND_SLOTS | SERVICE_SLOTS
+_SLOTS |= ERRAND_SLOTS | FIRST_SLOTS | MORE_SERVICE_SLOTS
+SERVICES = FIRST_SERVICES | MORE_SERVICES
 
 
 _ON = re.compile(r"\bon (?=(?:today|tomorrow|tonight|next|this) ?\b)")  # "see you on tomorrow"
@@ -241,7 +245,8 @@ _POLITE = ["", "", "", "", "", "please ", "please ", "can you ", "could you ", "
 
 
 Given = str | bool | int | list[str]
-_FEW = frozenset("small count people nights servings".split())
+_FEW = frozenset("small count people nights servings few".split())
+_SPELLED = frozenset("int minutes percent hours degrees".split())  # at times in words, to 99
 
 
 def _choose(rng: Random, tool: Tool, drawn: Drawn) -> dict[str, Given]:
@@ -263,49 +268,28 @@ def _choose(rng: Random, tool: Tool, drawn: Drawn) -> dict[str, Given]:
         elif slot in SERVICE_LISTS:
             several = drawn[slot].split("\x1f")
             given[slot], drawn[slot] = several, listing(several) if rng.random() < 0.8 else ", ".join(several)
-        elif slot in _FEW and rng.random() < 0.25 and int(drawn[slot]) < 21:
+        elif (slot in _SPELLED and rng.random() < 0.1 and int(drawn[slot]) < 100) or (
+            slot in _FEW and rng.random() < 0.25 and int(drawn[slot]) < 21
+        ):
             given[slot] = int(drawn[slot])
             drawn[slot] = in_words(int(drawn[slot]))
     return given
 
 
 _QUOTED = frozenset("title message anysong song phrase work query word file item todo shop dish".split())
-_SPANS = {"15 minutes": "a quarter of an hour", "30 minutes": "half an hour", "60 minutes": "an hour", "45 minutes": "three quarters of an hour", "90 minutes": "an hour and a half"}  # fmt: skip
-
-
-def _in_quotes(text: str, value: str) -> str:
-    """The text with the value in quotes, where it stands once and alone."""
-    at = text.find(value)
-    around = text[at - 1 : at] + text[at + len(value) : at + len(value) + 1]
-    if len(value) < 3 or text.count(value) != 1 or any(c.isalnum() or c in "\"'" for c in around):
-        return text
-    return f'{text[:at]}"{value}"{text[at + len(value) :]}'
 
 
 def _retold(rng: Random, tool: Tool, drawn: Drawn, text: str) -> str:
     """The request with a value in quotes, or with "half an hour" for 30 minutes."""
     for slot in tool.names:
         if slot in _QUOTED and rng.random() < 0.12:
-            text = _in_quotes(text, drawn.get(slot, ""))
+            text = in_quotes(text, drawn.get(slot, ""))
         if slot in ("int", "minutes") and rng.random() < 0.6:
-            for said, words in _SPANS.items():
+            for said, words in SPANS.items():
                 at = text.find(said)
                 if at >= 0 and (at == 0 or text[at - 1] not in "0123456789."):
                     text = text.replace(said, words, 1)
     return text
-
-
-_IT = re.compile(r"!((?:\{[^{}]*\}|[a-z]+)(?: (?:\{[^{}]*\}|[a-z]+))?) the (\$[a-z]+2?)")
-
-
-def _with_it(rng: Random, ask: str) -> str:
-    """The order with the thing named before it: "what about the garage? lock it"."""
-    match = _IT.fullmatch(ask)
-    if match is None or "{" in match[1].replace("{", "", 1):
-        return ask
-    head, _, tail = match[1].partition(" ")
-    verb, thing = f"{head} it {tail}".strip(), match[2]
-    return rng.choice([f"{{what about|don't forget|look at|I forgot|did I forget|I mean|now for|how about}} the {thing}{{?|,|.|:}} {{please |}}{verb}", f"the {thing}: {verb}", f"the {thing}, {{please |can you |}}{verb}", f"I {{can't do the {thing} myself|don't like the {thing} like this|have no time for the {thing}}}, {{please |}}{verb}"])  # fmt: skip
 
 
 def labelled(rng: Random, tool: Tool, said: set[str]) -> str:
@@ -336,7 +320,7 @@ def request(rng: Random, tool: Tool, drawn: Drawn) -> tuple[str, dict[str, Any]]
 
     def optional(match: re.Match[str]) -> str:
         slots = re.findall(r"\$([a-z_]+2?)", match[1])
-        if not set(slots) <= set(tool.names) or rng.random() < 0.5:
+        if not set(slots) <= set(tool.names) or rng.random() < (0.5 if said else 0.15):
             return ""
         said.update(slots)
         return match[1]
@@ -346,7 +330,7 @@ def request(rng: Random, tool: Tool, drawn: Drawn) -> tuple[str, dict[str, Any]]
     if tool.action.which:
         drawn["which"] = write(rng, tool.action.which, drawn)
     order = ask.startswith("!")
-    ask = _with_it(rng, ask) if order and rng.random() < 0.15 else ask
+    ask = with_it(rng, ask) if order and rng.random() < 0.15 else ask
     text = _ON.sub("", write(rng, ask.lstrip("!"), drawn))
     if order:
         polite = rng.choice(_POLITE)
