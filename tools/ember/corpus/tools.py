@@ -419,7 +419,9 @@ def plain_turn(rng: Random, chosen: list[str]) -> Turn:
         yes_no_question,
     ]
     if "search" not in chosen:
-        makers += [fact, fact, quiz, quiz, topic]
+        makers += [fact, fact, quiz, quiz]
+    if not {"search", "define", "word2"} & set(chosen):
+        makers.append(topic)
     if not {"calculator", "add"} & set(chosen):
         makers += [arithmetic, asked_sum, asked_sum, story_sum]
     makers += [] if "search" in chosen else [unknown, unknown]
