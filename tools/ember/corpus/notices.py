@@ -69,6 +69,15 @@ _FILLER = ["It was a sunny day.", "Nobody knew why.", "We all laughed.", "That w
 _SHORT = ["Answer with one word.", "One word, please.", "One word only.", "Only the answer.", "Just the answer, please.", "Short answer, please.", "Answer in one word.", "In one word."]  # fmt: skip
 
 
+_NOUNS = frozenset(lexicon.NOUN_LIKE)
+
+
+def _named(ask: str) -> list[str]:
+    """The things and people that a question names."""
+    words = [w.strip("?.,!").removesuffix("'s") for w in ask.split()]
+    return [w for w in words[1:] if w in _NOUNS or w.istitle()]
+
+
 def _told(rng: Random) -> tuple[str, list[tuple[str, str, str]], dict[str, str]]:
     """A text with what may be asked of it, at times between others."""
     env = env_of(rng)
@@ -86,8 +95,11 @@ def _told(rng: Random) -> tuple[str, list[tuple[str, str, str]], dict[str, str]]
         other, _ = rng.choice(_ALL)
         second = fix_articles(write(rng, other, env_of(rng)))
         second = second[0].upper() + second[1:]
-        if other != template:
-            text = f"{second}{rng.choice((' ', chr(10)))}{text}" if rng.random() < 0.5 else f"{text}{rng.choice((' ', chr(10)))}{second}"  # fmt: skip
+        clear = [pair for pair in pairs if _named(pair[0])]  # "how much is it" could be of either text
+        if other != template and clear:
+            pairs = clear
+            gap = rng.choice((" ", "\n"))
+            text = f"{second}{gap}{text}" if rng.random() < 0.5 else f"{text}{gap}{second}"
     pairs = [(a[0].upper() + a[1:], b[0].upper() + b[1:], c) for a, b, c in pairs]
     return text, pairs, env
 
@@ -145,6 +157,12 @@ _PLAIN = frozenset(
 )
 
 
+def _is_foreign(ask: str, text: str) -> bool:
+    """Whether a question names things or people, none of which is in the text."""
+    named = _named(ask)
+    return bool(named) and not any(w.lower() in text.lower() for w in named)
+
+
 def notice_chat(rng: Random) -> Sample:
     """A text, and one to three questions about it."""
     text, pairs, env = _told(rng)
@@ -156,7 +174,7 @@ def notice_chat(rng: Random) -> Sample:
     draw = rng.random()
     if rng.random() < 0.05:  # something that the text does not say
         _, others, _ = _told(rng)
-        if not {w for w in others[0][0].split() if w.istitle()} & set(text.split()):
+        if _is_foreign(others[0][0], text):
             ask, answer, clause = others[0][0], rng.choice(NOT_SAID), ""
     asked = typed(rng, ask) if rng.random() < 0.3 else ask
     bare = _short(text, ask, answer, env) if rng.random() < 0.3 else ""
