@@ -6,6 +6,7 @@ from __future__ import annotations
 from random import Random
 
 from . import lexicon
+from .bare import BRIEFLY, bare_value
 from .grammar import write
 from .passages import NOT_SAID, scene
 from .sample import Message, Sample, Turn, say
@@ -66,7 +67,6 @@ _LEAD = "{Read {this|the following|it} {carefully|}|Read {this|the} {note|text|l
 _TELL = "{Read this{ note| text| message|} and tell me $x:|Please tell me $x.|I want to know $x.|Can you tell me $x?|Do you know $x?|Could you find out $x?|I forgot $x.|Tell me $x:|I need to know $x.|Say $x.|Find out $x from this:|My mother asks $x.|Please read this and say $x:|I can't read it well. It should say $x:|Look in the text $x.|Look up $x:}"
 _SYSTEM = "{Answer {the question|questions} {from|about|with} the text{ below|}.|You {read|answer questions about} texts{ for people|}.|{Answer|Reply} briefly.|You are a helpful assistant.|Use the text {to answer|only}.|You help {an old lady with her letters|students with texts|people who cannot see well}.|Read the text and answer.}"
 _FILLER = ["It was a sunny day.", "Nobody knew why.", "We all laughed.", "That was last year.", "The birds were singing.", "Then it began to rain.", "It was getting late.", "Everyone was happy.", "I like that.", "The street was quiet.", "We had a good time.", "It was very quiet.", "Then we went home.", "You know how it is.", "Have a nice day!", "Thank you for everything.", "It is a long story.", "The coffee was good.", "Life goes on.", "What a day!"]  # fmt: skip
-_SHORT = ["Answer with one word.", "One word, please.", "One word only.", "Only the answer.", "Just the answer, please.", "Short answer, please.", "Answer in one word.", "In one word."]  # fmt: skip
 
 
 _NOUNS = frozenset(lexicon.NOUN_LIKE)
@@ -104,59 +104,6 @@ def _told(rng: Random) -> tuple[str, list[tuple[str, str, str]], dict[str, str]]
     return text, pairs, env
 
 
-def _short(text: str, ask: str, answer: str, env: dict[str, str]) -> str:
-    """The bare value of an answer: the one word of it that the question does not have, or nothing."""
-    asked = {w.strip(".,?!'\"").lower() for w in ask.split()}
-    new = [w.strip('.,?!"') for w in answer.split()]
-    new = [w for w in new if w.lower() not in asked and w.lower() not in _PLAIN and w in text]
-    return new[0] if len(new) == 1 else ""
-
-
-_PLAIN = frozenset(
-    [
-        "it",
-        "is",
-        "was",
-        "the",
-        "a",
-        "an",
-        "on",
-        "in",
-        "at",
-        "of",
-        "there",
-        "to",
-        "from",
-        "for",
-        "and",
-        "called",
-        "are",
-        "were",
-        "you",
-        "they",
-        "he",
-        "she",
-        "costs",
-        "has",
-        "have",
-        "had",
-        "goes",
-        "comes",
-        "came",
-        "got",
-        "lives",
-        "need",
-        "then",
-        "by",
-        "likes",
-        "with",
-        "saw",
-        "gave",
-        "wrote",
-    ]
-)
-
-
 def _is_foreign(ask: str, text: str) -> bool:
     """Whether a question names things or people, none of which is in the text."""
     named = _named(ask)
@@ -177,9 +124,9 @@ def notice_chat(rng: Random) -> Sample:
         if _is_foreign(others[0][0], text):
             ask, answer, clause = others[0][0], rng.choice(NOT_SAID), ""
     asked = typed(rng, ask) if rng.random() < 0.3 else ask
-    bare = _short(text, ask, answer, env) if rng.random() < 0.3 else ""
+    bare = bare_value(text, ask, answer) if rng.random() < 0.3 else ""
     if bare:
-        asked, answer = f"{ask} {rng.choice(_SHORT)}", bare[0].upper() + bare[1:]
+        asked, answer = f"{ask} {rng.choice(BRIEFLY)}", bare[0].upper() + bare[1:]
     elif rng.random() < 0.2:
         messages.append(say("system", setting(rng) if rng.random() < 0.3 else write(rng, _SYSTEM)))
     if clause and not bare and rng.random() < 0.3:

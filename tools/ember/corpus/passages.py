@@ -7,6 +7,7 @@ from random import Random
 
 from . import lexicon
 from .accounts import account
+from .bare import BRIEFLY, bare_value
 from .events import event
 from .grammar import write
 from .sample import Message, Sample, Turn
@@ -207,6 +208,8 @@ def passage(rng: Random) -> Sample:
         ask, answer = fix_articles(ask), fix_articles(answer)
         ask, answer = ask[0].upper() + ask[1:], answer[0].upper() + answer[1:]
         asked = typed(rng, ask) if rng.random() < 0.35 else ask
+        if asked == ask and rng.random() < 0.12 and (bare := bare_value(text, ask, answer)):
+            asked, answer = rng.choice((f"{ask} {rng.choice(BRIEFLY)}", f"{rng.choice(BRIEFLY)} {ask}")), bare[0].upper() + bare[1:]  # fmt: skip
         if rng.random() < 0.06 and asked == ask:
             words = asked.split(" ", 1)
             said = asked[0].lower() + asked[1:] if words[0] in _ASKING else asked
