@@ -17,6 +17,7 @@ from .problems import named_sum, told_sum
 from .puzzles import one_of, word_form
 from .sample import Message, Sample, Turn, say
 from .sentences import why
+from .settings import place
 from .smalltalk import identity, small_talk, unknown
 from .sums import asked_sum, story_sum
 from .tasks import (
@@ -354,7 +355,8 @@ def _system(rng: Random, form: Form) -> str:
             if text.startswith(("Answer", "Reply", "Respond")) and "always" not in text
             else text
         )
-    return rng.choice(LEADS) + text
+    lead = place(rng) + " " if rng.random() < 0.25 else rng.choice(LEADS)
+    return lead + text
 
 
 def _beside(rng: Random, form: Form, ask: str) -> str:

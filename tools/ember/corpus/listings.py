@@ -11,6 +11,7 @@ from .grammar import write
 from .kinds import PACKS, some_of, whole
 from .list_chats import _own_items
 from .sample import Message, Sample, Turn, say
+from .settings import place as where
 from .tasks import in_words, listing
 from .typed import around, typed
 
@@ -66,7 +67,7 @@ def _asked(rng: Random, what: str, style: str) -> tuple[str, str]:
         return ask, ""
     place = rng.random()
     if place < 0.3:
-        return ask, write(rng, rng.choice(_SYSTEM_LEAD) + "{" + _SYSTEM[style] + "}") + rng.choice([".", ".", ".", "", "!"])  # fmt: skip
+        return ask, write(rng, rng.choice([*_SYSTEM_LEAD, where(rng) + " ", where(rng) + " "]) + "{" + _SYSTEM[style] + "}") + rng.choice([".", ".", ".", "", "!"])  # fmt: skip
     if place < 0.6:
         comma = rng.choice([", ", " ", ", ", " - "])
         return f"{ask}{comma}{write(rng, '{' + _CLAUSE[style] + '}')}", ""

@@ -11,6 +11,7 @@ from . import lexicon
 from .errands import any_title
 from .grammar import write
 from .sample import Message, Sample, Turn, say
+from .settings import place
 from .structured import _KINDS, _any_pairs, _from_shape, _more
 from .tasks import DAYS, MONTHS, fix_articles, in_words, listing, plural_of
 from .typed import around
@@ -143,15 +144,15 @@ def _read(rng: Random) -> Sample:
     noun = {"k": "key" if len(keys) == 1 else "keys"}
     if draw < 0.18:
         system = _fill(rng, rng.choice(_SYSTEM_KEYS).replace("$k", noun["k"]), keys, "")
-        return _sample(system, text, answer)
+        return _sample(rng, system, text, answer)
     if draw < 0.32:
         tail = write(rng, "{ | |\n}{Keys: \x05|The keys: \x05|Use the keys \x04|Keys \x04|With \x04|\x04, please|Fields: \x05|I need \x04}{.||}")  # fmt: skip
         tail = _fill(rng, tail.replace("$k", noun["k"]), keys, "") if len(keys) > 1 else f" Key: {keys[0]}"
-        return _sample(write(rng, rng.choice(_SYSTEM)), text + " " + tail.strip(), answer)
+        return _sample(rng, write(rng, rng.choice(_SYSTEM)), text + " " + tail.strip(), answer)
     ask = _fill(rng, rng.choice(_ASK).replace("$k", noun["k"]), keys, text)
     if ask[-1] in ".!" and rng.random() < 0.3:
         ask += rng.choice(_ONLY)
-    return _sample("", ask, answer)
+    return _sample(rng, "", ask, answer)
 
 
 def _set(rng: Random) -> Sample:
@@ -174,7 +175,7 @@ def _set(rng: Random) -> Sample:
     ask = write(rng, rng.choice(["{Write|Make|Create|Give me|Return|Build|I need|Print} {a JSON object|JSON|an object in JSON|a small JSON object} \x01{.|}", "{A JSON object|JSON object|json}{, please|}, \x02{.|}", "\x02. {As JSON|Make it JSON|Write that as JSON|JSON, please}.", "{Put|Write} this into {a JSON object|JSON}: \x02", "{In JSON|As JSON}: \x02"]))  # fmt: skip
     joined = rng.choice([listing(whose), f"where {said}", f"in which {said}", f"with {said}" if link in (" = ", ": ", " set to ", " with the value ") else f"where {said}"])  # fmt: skip
     ask = ask.replace("\x01", joined).replace("\x02", said)
-    return _sample("", ask[0].upper() + ask[1:], json.dumps(fields, ensure_ascii=False))
+    return _sample(rng, "", ask[0].upper() + ask[1:], json.dumps(fields, ensure_ascii=False))
 
 
 def _all_of(rng: Random) -> Sample:
@@ -209,7 +210,7 @@ def _all_of(rng: Random) -> Sample:
     ask = write(rng, f"{{{{Give me|Return|Write|List|Put|I need|Extract|Find}} {all_}{what} {{in|of|from}} {{this|the}} {{sentence|text}} {{as|in}} {{a JSON array|JSON|a JSON list}}: \x01|{all_}{what} {{in|of|from}} {{this|the}} sentence as a JSON {{array|list}}, please: \x01|JSON {{array|list}} of {all_}{what}: \x01|\x01 {{Give me|Return|Write}} {all_}{what} as a JSON {{array|list}}.|{{Which|What}} {what} are in this {{text|sentence}}? {{Answer with|Reply with}} a JSON {{array|list}}. \x01|\x01\n{all_.capitalize()}{what} as a JSON {{array|list}}}}")  # fmt: skip
     ask = ask[0].upper() + ask[1:]
     values = [int(i) if i.isdigit() else i for i in items]
-    return _sample("", ask.replace("\x01", text), json.dumps(values, ensure_ascii=False))
+    return _sample(rng, "", ask.replace("\x01", text), json.dumps(values, ensure_ascii=False))
 
 
 def _array(rng: Random) -> Sample:
@@ -222,7 +223,7 @@ def _array(rng: Random) -> Sample:
     ask = write(rng, f"{{{{Put|Write|Turn|Make|Pack|Change}} \x01 {{into|to}} {{a JSON list|a JSON array|JSON}}{{.|}}|{{Make|Turn}} {{the list|the {noun}|these {noun}:}} \x01 {{into |}}a JSON array{{ of {noun}|}}{{.|, please.|}}|\x01 {{as|in}} {{JSON|a JSON array|a JSON list}}{{, please|.|}}|{{json|JSON}} {{array|list}} {{with|of|from|containing}} \x01|{{A|One}} JSON {{array|list}} {{with|of}} the {noun} \x01{{, please|.|}}|{{Here are|I have}} some {noun}: \x01. {{Write|Return|I want}} {{them|these}} as a JSON {{array|list}}.|{{Return|Output|Print}} \x01 as {{an array in JSON|a JSON array}}{{.|}}|{{Give me|I'd like}} a JSON {{array|list}} of {{these {noun}|the following}}: \x01}}")  # fmt: skip
     ask = ask.replace("\x01", text)
     values = [int(i) if i.isdigit() else i for i in items]
-    return _sample("", around(rng, ask) if rng.random() < 0.15 else ask[0].upper() + ask[1:], json.dumps(values, ensure_ascii=False))  # fmt: skip
+    return _sample(rng, "", around(rng, ask) if rng.random() < 0.15 else ask[0].upper() + ask[1:], json.dumps(values, ensure_ascii=False))  # fmt: skip
 
 
 def _several(rng: Random) -> Sample:
@@ -231,10 +232,12 @@ def _several(rng: Random) -> Sample:
     rows = [{"name": rng.choice(lexicon.FIRST_NAMES), key: draw()} for _ in range(rng.choice((2, 2, 3)))]
     text = fix_articles(listing([write(rng, said, {"n": str(r["name"]), "v": str(r[key])}) for r in rows]) + ".")  # fmt: skip
     ask = write(rng, f"{{{{Make|Write|Return|Give me}} {{a JSON array of objects|a list of JSON objects}} with name and {key}: \x01|JSON array, each with name and {key}: \x01|\x01 {{As|Make}} a JSON array of objects with the keys name and {key}.}}")  # fmt: skip
-    return _sample("", ask.replace("\x01", text), json.dumps(rows, ensure_ascii=False))
+    return _sample(rng, "", ask.replace("\x01", text), json.dumps(rows, ensure_ascii=False))
 
 
-def _sample(system: str, ask: str, answer: str) -> Sample:
+def _sample(rng: Random, system: str, ask: str, answer: str) -> Sample:
+    if system and rng.random() < 0.2:
+        system = f"{place(rng)} {system}"
     messages: list[Message] = [say("system", system)] if system else []
     messages += [say("user", ask), say("assistant", answer)]
     held = Turn("json", ask, answer, f"object {system} {ask}").held_out

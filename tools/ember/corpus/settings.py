@@ -28,6 +28,12 @@ _MANNERS = [
 _MORE = ["", "", "", "", " Be brief.", " Be kind.", " Help where you can.", " Answer the questions.", " Use simple words.", " Be polite.", " Be honest.", " Keep it simple."]  # fmt: skip
 
 
+def place(rng: Random) -> str:
+    """Where ember works or for whom, with no word on how it answers."""
+    env = {"g": write(rng, _GROUPS), "p": rng.choice(lexicon.PLACES), "q": rng.choice(_MANNERS)}
+    return write(rng, "{You are {a|the} {|$q }{assistant|helper|guide|tutor|chatbot|teacher} {for|of} $g.|You {help|assist|work for|talk with} $g.|You work {in|at} a $p.|You are the assistant of a $p.|You help the {guests|visitors|customers} of a $p.|This is a chat for $g.}", env)  # fmt: skip
+
+
 def setting(rng: Random) -> str:
     """One such prompt."""
     env = {"g": write(rng, _GROUPS), "p": rng.choice(lexicon.PLACES), "q": rng.choice(_MANNERS), "j": rng.choice(lexicon.PEOPLE), "n": rng.choice(lexicon.FIRST_NAMES)}  # fmt: skip

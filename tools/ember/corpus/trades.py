@@ -11,6 +11,7 @@ from . import lexicon
 from .facts import ANIMAL_HOMES, BABIES, CAPITALS, COLORS, CONTINENTS, LANGUAGES, LEGS, SOUNDS
 from .grammar import write
 from .sample import Message, Sample, Turn, say
+from .settings import place
 from .spellings import _pair
 from .tasks import DAYS, MONTHS, in_words, sum_key
 from .text_tasks import _numbers, _word_items, phrase
@@ -134,7 +135,8 @@ _LEAD = ["", "", "", "", "You are a helpful assistant. ", "You are Ember. ", "Yo
 def trade_chat(rng: Random) -> Sample:
     """Work given in the system prompt, at times in the first message, and one to three things to do it to."""
     work = rng.choices([w for _, w in WORKS], [s for s, _ in WORKS])[0]
-    said = rng.choice(_LEAD) + write(rng, work.said) + rng.choice([".", ".", "", "!"])
+    lead = place(rng) + " " if rng.random() < 0.2 else rng.choice(_LEAD)
+    said = lead + write(rng, work.said) + rng.choice([".", ".", "", "!"])
     messages: list[Message] = [say("system", said)]
     keys = []
     for _ in range(rng.choice((1, 1, 1, 2, 3))):
