@@ -25,6 +25,7 @@ from .personas import format_chat, persona_chat, role_chat
 from .requests import request_chat
 from .results import lookup_chat
 from .sample import Sample, is_held_out
+from .sayings import saying_text
 from .story_chats import story_chat, story_rest, story_text
 from .structured import structured
 from .tales import asked_story, continued_story
@@ -74,6 +75,7 @@ MIXTURE: dict[Callable[[Random], Sample], float] = {
     notice_chat: 42.0,
     trade_chat: 14.0,
     rows_text: 4.0,
+    saying_text: 1.0,
     again_chat: 22.0,
     mixed_chat: 62.0,
     asked_story: 2.2,

@@ -10,6 +10,7 @@ from . import lexicon
 from .grammar import write
 from .kinds import KINDS
 from .sample import Turn
+from .sayings import saying
 from .tasks import DAYS, MONTHS, fix_articles, in_words, listing, sum_key
 from .text_tasks import WORDS
 from .typed import typed
@@ -228,8 +229,19 @@ def one_of(rng: Random) -> Turn:
     return Turn("facts", typed(rng, fix_articles(ask)), _up(fix_articles(f"{told} is {kind}.")), f"one of {ask.lower()}", item)  # fmt: skip
 
 
+def spotted(rng: Random) -> Turn:
+    """The one word of several that is in capitals, or the one that is not."""
+    words = [_word(rng) for _ in range(rng.choice((3, 3, 4)))]
+    i = rng.randrange(len(words))
+    big = rng.random() < 0.6
+    shown = [w.upper() if (n == i) == big else w for n, w in enumerate(words)]
+    how = rng.choice(["in capital letters", "in upper case", "in big letters"] if big else ["in small letters", "in lower case"])  # fmt: skip
+    ask = write(rng, f"{{Which word is {how}|Find the word {how}|Which one is {how}|Only one word is {how}, which}}{{:|?}} \x01{{|?}}").replace("\x01", rng.choice([", ", " "]).join(shown))  # fmt: skip
+    return Turn("case", ask, f"{shown[i]} is {how}.", f"spotted {shown}", shown[i])
+
+
 _MAKERS: list[tuple[float, Callable[[Random], Turn]]] = [
-    (2, next_number), (1, next_letter), (2, odd_one), (1.5, degree), (3, word_form), (3, part_of_word), (2, clock), (2, times), (1, first_few), (3, one_of),
+    (2, next_number), (1, next_letter), (2, odd_one), (1.5, degree), (3, word_form), (3, part_of_word), (2, clock), (2, times), (1, first_few), (3, one_of), (0.9, saying), (0.6, spotted),
 ]  # fmt: skip
 
 
