@@ -51,6 +51,34 @@ def several(rng: Random) -> list[Message]:
     ]
 
 
+_KINDS = ("word", "int", "person", "city", "day", "clock", "title", "color", "big", "code", "place", "list")
+
+
+def any_fields(rng: Random, call: dict[str, Any]) -> list[Message]:
+    """A result of one to three fields of any name, after some of the arguments."""
+    result: dict[str, Any] = {k: v for k, v in call["function"]["arguments"].items() if rng.random() < 0.6}
+    said = []
+    for _ in range(rng.choice((1, 1, 2, 2, 3))):
+        idea, noun = rng.choice(lexicon.IDEAS), rng.choice(lexicon.NOUN_LIKE)
+        key = rng.choice([idea, noun, f"{rng.choice(lexicon.COMMON)}_{idea}", f"{noun}_{rng.choice(('name', 'number', 'id', 'type', 'count'))}"])  # fmt: skip
+        if key in result:
+            continue
+        name = key.replace("_", " ")
+        if rng.random() < 0.15:
+            flag = rng.choice(lexicon.QUALITIES)
+            if flag not in result:
+                result[flag] = rng.random() < 0.5
+                said.append(f"It is {'' if result[flag] else 'not '}{flag}.")
+            continue
+        result[key] = value = _value(rng, rng.choice(_KINDS))
+        shown = listing([str(v) for v in value]) if isinstance(value, list) else str(value)
+        said.append(f"The {name} {'are' if isinstance(value, list) else 'is'} {shown}.")
+    if not said:
+        return flagged(rng, call)
+    content = json.dumps(result, ensure_ascii=False)
+    return [{"role": "tool", "content": content}, {"role": "assistant", "content": " ".join(said)}]
+
+
 def any_result(rng: Random, call: dict[str, Any]) -> list[Message]:
     """A result of any sort, and what ember says of it."""
     draw = rng.random()
@@ -58,5 +86,7 @@ def any_result(rng: Random, call: dict[str, Any]) -> list[Message]:
         return flagged(rng, call)
     if draw < 0.4:
         return several(rng)
+    if draw < 0.55:
+        return any_fields(rng, call)
     told, answers = result_turns(rng)
     return [told, *answers]
