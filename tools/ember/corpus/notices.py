@@ -13,10 +13,17 @@ from .sample import Message, Sample, Turn, say
 from .settings import setting
 from .tasks import fix_articles, in_words, plural_of
 from .tidings import TIDINGS
-from .tidings_more import TIDINGS_MORE
+from .tidings_more import TIDINGS_MORE, TIDINGS_YES
 from .typed import around, typed
 
-_ALL = [*TIDINGS, *TIDINGS_MORE]
+_VERDICT = [
+    "Yes or no?",
+    "Answer yes or no.",
+    "Just yes or no.",
+    "Only yes or no, please.",
+    "Answer with yes or no.",
+]
+_ALL = [*TIDINGS, *TIDINGS_MORE, *TIDINGS_YES]
 _COUNTED = sorted({plural_of(w) for w in ["apple", "egg", "onion", "carrot", "tomato", "banana", "lemon", "potato", "pear", "plum", "cake", "book", "chair", "lamp", "cup", "pen", "box", "flower", "tree", "bird", "ticket", "card", "bottle", "key", "stamp", "coat", "pillow", "window", "shell"]})  # fmt: skip
 
 
@@ -125,6 +132,9 @@ def notice_chat(rng: Random) -> Sample:
             ask, answer, clause = others[0][0], rng.choice(NOT_SAID), ""
     asked = typed(rng, ask) if rng.random() < 0.3 else ask
     bare = bare_value(text, ask, answer) if rng.random() < 0.3 else ""
+    verdict = answer.split(",")[0]
+    if verdict in ("Yes", "No") and rng.random() < 0.3:
+        asked, answer = f"{ask} {rng.choice(_VERDICT)}", verdict
     if bare:
         asked, answer = f"{ask} {rng.choice(BRIEFLY)}", bare[0].upper() + bare[1:]
     elif rng.random() < 0.2:
