@@ -134,7 +134,7 @@ def notice_chat(rng: Random) -> Sample:
     bare = bare_value(text, ask, answer) if rng.random() < 0.3 else ""
     verdict = answer.split(",")[0]
     if verdict in ("Yes", "No") and rng.random() < 0.3:
-        asked, answer = f"{ask} {rng.choice(_VERDICT)}", verdict
+        asked, answer, clause = f"{ask} {rng.choice(_VERDICT)}", verdict, ""
     if bare:
         asked, answer = f"{ask} {rng.choice(BRIEFLY)}", bare[0].upper() + bare[1:]
     elif rng.random() < 0.2:
