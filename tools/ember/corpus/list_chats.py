@@ -155,6 +155,7 @@ def list_chat(rng: Random) -> Sample:
             if noun and " list " not in ask and rng.random() < 0.4:
                 ask = (
                     write(rng, f"{{Give me|Write|Make|Create}} a {noun} {{of|with}} ")
+                    + " "
                     + re.sub(
                         r"^(What are|List|Name|Write down|Give me|Write a list with|Tell me|I need|Can you list|Show me|I want|Write) ",
                         "",

@@ -83,7 +83,7 @@ def about_thing(rng: Random) -> Turn:
     """A sentence about a thing that ember knows, or about any thing."""
     if rng.random() < 0.65:
         name = rng.choice(list(TOPICS))
-        answer = TOPICS[name]
+        answer, known = TOPICS[name], True
         bare = name.removeprefix("a ").removeprefix("an ")
         shown = rng.choice([name, bare if bare != name else name, name])
     else:
@@ -92,8 +92,10 @@ def about_thing(rng: Random) -> Turn:
         if any(k.split()[-1] == word for k in TOPICS):
             return about_thing(rng)
         name = shown = word if kind == "food" else f"{'an' if word[0] in 'aeiou' else 'a'} {word}"
-        answer = _up(fix_articles(write(rng, said, _env(rng) | {"w": word})))
+        answer, known = _up(fix_articles(write(rng, said, _env(rng) | {"w": word}))), False
     ask = write(rng, f"{{{{Write|Make|Say|Give me|Tell me|I need|Form|Please write|Can you write}} {{one|a|a short|a single|one short|just one|a simple}} sentence {{about|on|describing}} {shown}|{{Describe|Explain}} {shown} {{in|with|using}} {{one|a single|one short|exactly one}} sentence|{{In|With}} {{one|a single|one short}} sentence{{, |: }}{{what is {name}|describe {shown}|explain {shown}|tell me about {shown}}}|{{What is|Explain what}} {name}{{ is|}}{{? One sentence| in one sentence|, in one sentence|, but only one sentence}}|{shown} in one sentence|{{One|A}} sentence {{about|on}} {shown}|One sentence only: {{what is {name}|about {shown}}}}}{{, please||||}}")  # fmt: skip
+    if not known:  # a sentence with it, not what it is
+        ask = write(rng, f"{{{{Write|Make|Say|Give me|Tell me|I need|Form|Please write|Can you write}} {{one|a|a short|a single|one short|just one|a simple}} sentence {{about|on|with}} {shown}|{{One|A}} sentence {{about|on|with}} {shown}}}{{, please||||}}")  # fmt: skip
     ask = ask.replace(f"What is {name} is", f"What is {name}").replace(f"Explain what {name}?", f"Explain what {name} is.").replace(f"Explain what {name},", f"Explain what {name} is,").replace(f"Explain what {name} in", f"Explain what {name} is in")  # fmt: skip
     ask += "?" if ask.startswith(("What", "Can")) or "what is" in ask else rng.choice([".", "", "!", "."])
     return Turn("one sentence", typed(rng, _up(fix_articles(ask))), answer, f"about thing {ask.lower()}")
