@@ -8,6 +8,7 @@ from random import Random
 from .grammar import write
 from .sample import Turn
 from .topics import MORE_TOPICS
+from .topics_more import EVERYDAY
 from .trivia import TRIVIA
 from .trivia_more import TRIVIA_MORE
 from .typed import typed
@@ -71,7 +72,7 @@ _TOPICS: dict[str, str] = {
     "Tokyo": "Tokyo is the capital of Japan.", "France": "France is a country in Europe.", "Italy": "Italy is a country in Europe.", "Spain": "Spain is a country in Europe.", "Japan": "Japan is a country in Asia.", "China": "China is a country in Asia.", "Egypt": "Egypt is a country in Africa.", "Brazil": "Brazil is a country in South America.",
     "Christmas": "Christmas is a feast in December on which people give presents.", "a birthday": "A birthday is the day on which someone was born.", "sleep": "Sleep is the rest that the body needs at night.",
 }  # fmt: skip
-TOPICS = _TOPICS | MORE_TOPICS
+TOPICS = EVERYDAY | _TOPICS | MORE_TOPICS
 _DOES = {k: v for k, v in TOPICS.items() if v.split()[2 if k.startswith(("a ", "an ")) else 1] not in ("is", "are", "has", "was", "means")}  # fmt: skip
 
 # (questions, answer, the bare answer)
