@@ -295,6 +295,8 @@ def lookup_chat(rng: Random) -> Sample:
         key = rng.choice(part.keys.split())
         if key != parameter and key not in fields:
             fields[key] = (part, _found(rng, part.kind))
+    if not fields:  # all that was drawn has the parameter's name
+        return lookup_chat(rng)
     result: dict[str, Any] = {parameter: int(value) if number else value} if rng.random() < 0.65 else {}
     result |= {key: v for key, (_, v) in fields.items()}
     entity = write(rng, thing.said, {"v": value})
