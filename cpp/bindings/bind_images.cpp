@@ -11,6 +11,7 @@
 #include "bindings/weights.h"
 #include "core/error.h"
 #include "engine/image_encoder.h"
+#include "engine/image_patches.h"
 #include "engine/registry.h"
 
 namespace py = pybind11;
@@ -41,15 +42,40 @@ py::array_t<float> to_array(const EncodedRows& rows) {
     return out;
 }
 
+void cut(const py::array_t<std::uint8_t, py::array::c_style>& pixels, const Floats& values, std::uint32_t side,
+         std::uint32_t merge, std::uint32_t frames, py::array_t<float, py::array::c_style>& out) {
+    if (pixels.ndim() != 3 || pixels.shape(2) != 3)
+        throw InvalidArgumentError("a picture is bytes of [height, width, 3]");
+    if (values.ndim() != 2 || values.shape(0) != 3 || values.shape(1) != 256) {
+        throw InvalidArgumentError("the values of a picture's bytes are floats of [3, 256]");
+    }
+    if (side == 0 || merge == 0 || frames == 0) throw InvalidArgumentError("a patch has pixels and frames");
+    Picture picture{.pixels = {pixels.data(), static_cast<std::size_t>(pixels.size())},
+                    .height = static_cast<std::uint32_t>(pixels.shape(0)),
+                    .width = static_cast<std::uint32_t>(pixels.shape(1)),
+                    .side = side,
+                    .merge = merge,
+                    .frames = frames};
+    for (std::size_t i = 0; i < picture.values.size(); ++i) std::copy_n(values.data(i), 256, picture.values[i].begin());
+    if (static_cast<std::uint64_t>(out.size()) != picture.floats()) {
+        throw InvalidArgumentError("room for the picture's patches is of " + std::to_string(out.size()) +
+                                   " floats, expected " + std::to_string(picture.floats()));
+    }
+    const std::span<float> to(out.mutable_data(), static_cast<std::size_t>(out.size()));
+    const GilRelease release;
+    cut_patches(picture, to);
+}
+
 std::shared_ptr<EncodedRows> encode_image(PyImageEncoder& e, const Floats& pixels, const std::optional<Floats>& added,
                                           const std::optional<AxisArray>& positions,
-                                          const std::vector<std::uint32_t>& windows) {
+                                          const std::vector<std::uint32_t>& windows, std::uint64_t added_id) {
     std::vector<std::array<u32, kPositionAxes>> turns(
         positions ? static_cast<std::size_t>(positions->size()) / kPositionAxes : 0);
     for (std::size_t i = 0; i < turns.size(); ++i) {
         std::copy_n(positions->data() + i * kPositionAxes, kPositionAxes, turns[i].begin());
     }
-    const ImagePatches image{values_of(pixels), added ? values_of(*added) : std::span<const float>{}, turns, windows};
+    const ImagePatches image{values_of(pixels), added ? values_of(*added) : std::span<const float>{}, added_id, turns,
+                             windows};
     auto rows = e.call([&](ImageEncoder& encoder, const Poll& poll) { return encoder.encode(image, poll); });
     if (!rows) throw Error("cancelled");
     return std::const_pointer_cast<EncodedRows>(rows);
@@ -58,6 +84,8 @@ std::shared_ptr<EncodedRows> encode_image(PyImageEncoder& e, const Floats& pixel
 }  // namespace
 
 void bind_images(py::module_& m) {
+    m.def("cut_patches", &cut, py::arg("picture"), py::arg("values"), py::arg("side"), py::arg("merge"),
+          py::arg("frames"), py::arg("out").noconvert());
     py::class_<EncodedRows, std::shared_ptr<EncodedRows>>(m, "EncodedRows")
         .def(py::init(&to_rows), py::arg("values"))
         .def("__len__", [](const EncodedRows& r) { return r.count; })
@@ -88,7 +116,8 @@ void bind_images(py::module_& m) {
         .def_property_readonly("memory", [](PyImageEncoder& e) { return memory_dict(e.get().memory()); })
         .def_property_readonly("memory_left", [](PyImageEncoder& e) { return e.get().device().memory_left(); })
         .def("encode", &encode_image, py::arg("pixels"), py::arg("added") = py::none(),
-             py::arg("positions") = py::none(), py::arg("windows") = std::vector<std::uint32_t>{})
+             py::arg("positions") = py::none(), py::arg("windows") = std::vector<std::uint32_t>{},
+             py::arg("added_id") = 0)
         .def(
             "plan",
             [](PyImageEncoder& e, std::uint32_t rows) {

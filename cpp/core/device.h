@@ -76,6 +76,9 @@ struct PagedUse {
     double seconds = 0;
 };
 
+// Which matmuls take an activation function, and write y in another format than F32: those of prompts alone, or all.
+enum class ActivatedMatmuls : std::uint8_t { kNone, kOfPrompts, kAll };
+
 // What suits a device, as data. Blocks and engines read it; they never ask which device it is.
 struct DeviceTraits {
     std::uint32_t cards = 1;            // GPUs that share a model: it is planned for one of them (core/model.h)
@@ -84,12 +87,12 @@ struct DeviceTraits {
     std::uint32_t encoder_rows = 256;   // that a step of an encoder is filled up to, if no sequence has more
     bool split_attention = true;        // decode attention as split + merge commands
     std::uint32_t unsplit_keys = 0;     // up to so many keys the first writes the result, and the second does nothing
-    bool activated_matmuls = false;     // a matmul takes an activation function, and y may be quantised
-    bool whole_halves = false;          // F16 and BF16 weights may be `Whole::kRows`
-    bool recodes = false;               // takes weights of all types, else Loader recodes some (core/recode.h)
-    bool reads_weights = true;          // else only their sizes count
-    bool pages_experts = false;         // takes experts that stay in their file
-    bool fused_norms = false;           // decode: kNormQkv and kNormGateUp, where a command costs more than a norm
+    ActivatedMatmuls activated_matmuls = ActivatedMatmuls::kNone;
+    bool whole_halves = false;   // F16 and BF16 weights may be `Whole::kRows`
+    bool recodes = false;        // takes weights of all types, else Loader recodes some (core/recode.h)
+    bool reads_weights = true;   // else only their sizes count
+    bool pages_experts = false;  // takes experts that stay in their file
+    bool fused_norms = false;    // decode: kNormQkv and kNormGateUp, where a command costs more than a norm
     std::span<const MixedQkv> mixed_qkv = {};  // with fused norms: what one kNormQkv takes besides equal types
 };
 

@@ -207,7 +207,7 @@ struct MatmulParams {
     u32 has_bias;
     float softcap;   // > 0: y = cap·tanh(y / cap)
     u32 activation;  // > 0: 1 + the Activation of y, where traits().activated_matmuls
-    u32 format;      // of y: kActF32, or, there and without `accumulate`, kActQ8 of whole blocks
+    u32 format;      // of y: kActF32, or, there and without `accumulate`, kActF16, or kActQ8 of whole blocks
 };
 
 struct GateUpParams {

@@ -89,7 +89,7 @@ CpuDevice::CpuDevice(int threads, const KernelSet& kernels, std::vector<int> nod
       nodes_(std::move(nodes)),
       process_(getpid()),
       traits_{.max_batch_rows = 1,
-              .activated_matmuls = true,
+              .activated_matmuls = ActivatedMatmuls::kAll,
               .whole_halves = kernels_.whole_rows != nullptr,
               .recodes = true,
               .pages_experts = true},

@@ -75,6 +75,11 @@ void ImageEncoder::make_room(std::uint32_t patches, std::uint32_t window_pages) 
     std::iota(s.sources.host<u32>(), s.sources.host<u32>() + s.max_rows, 0u);
     s.logit_rows = shared({s.max_logits, sizeof(u32)});
     s.positions = shared({s.max_rows, kPositionAxes, sizeof(u32)});
+    if (config_.positions) {
+        s.added =
+            own(checked_product({s.max_rows, config_.dim, sizeof(float)}), &MemoryUse::scratch, MemoryKind::kDevice);
+        added_id_ = 0;
+    }
     s.vectors = own(checked_product({s.max_logits, width(), sizeof(float)}), &MemoryUse::scratch, MemoryKind::kDevice);
     for (u32 i = 0; i < s.max_rows; ++i) {
         s.rows.host<Row>()[i] = {0, i};
@@ -129,8 +134,11 @@ void ImageEncoder::place(const ImagePatches& image, std::uint32_t patches) {
     make_room(patches, pages);
     if (!image.windows.empty()) place_windows(image.windows);
     device_->upload(activations_.memory("pixels"), std::as_bytes(image.pixels));
-    const char* const added = activations_.has("added") ? "added" : "hidden";
-    if (!image.added.empty()) device_->upload(activations_.memory(added), std::as_bytes(image.added));
+    if (!image.added.empty() && (image.added_id == 0 || image.added_id != added_id_)) {
+        added_id_ = 0;  // should the upload fail
+        device_->upload(step_.added, std::as_bytes(image.added));
+        added_id_ = image.added_id;
+    }
     for (std::size_t i = 0; i < image.positions.size(); ++i) {
         std::ranges::copy(image.positions[i], step_.positions.host<u32>() + i * kPositionAxes);
     }
@@ -172,7 +180,7 @@ std::vector<CommandInfo> ImageEncoder::profile(std::uint32_t patches, std::size_
     for (u32 left = has_windows() ? patches : 0; left > 0; left -= windows.back()) {
         windows.push_back(std::min(left, kWindow));
     }
-    const ImagePatches image{pixels, added, positions, windows};
+    const ImagePatches image{pixels, added, 0, positions, windows};
     check(image);
     place(image, patches);
     return akunu::profile(*device_, replay(patches), repeats, poll);

@@ -15,8 +15,10 @@ namespace akunu {
 // An image as its processor left it. Patches that become one row stand together.
 struct ImagePatches {
     std::span<const float> pixels;  // [patches, values]
-    // What is added to each patch's product [patches, dim], where the model has vectors of positions, else nothing.
+    // What is added to each patch's product [patches, dim], where the model has vectors of positions, else nothing. Of
+    // one number, which is not 0, they are the same: those of the image before stay on the device then.
     std::span<const float> added;
+    std::uint64_t added_id;
     // By which rotary sets turn, one for each patch; or none, where the model has no such sets.
     std::span<const std::array<u32, kPositionAxes>> positions;
     // Where some blocks see windows alone: how many patches each has, which stand together.
@@ -50,6 +52,7 @@ class ImageEncoder : public LoadedModel {
     std::unique_ptr<Program> body_;
     std::size_t fixed_ = 0;  // of owned_, what stays when room is made
     std::uint64_t fixed_scratch_ = 0;
+    std::uint64_t added_id_ = 0;  // of what is there
     Binding window_rows_, window_tables_;
     std::uint32_t pages_ = 0;
 };

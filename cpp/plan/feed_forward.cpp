@@ -42,7 +42,7 @@ class FeedForwardBlock final : public Block {
         a.reserve("ffn", n_, Emitter::input_format(device, down_));
         if (!fuses() || a.wide()) {
             if (weights_.gate) a.reserve("gate", n_);
-            if (!activates_up(device) || a.wide()) a.reserve("up", n_);
+            if (!activates_up(device, Phase::kDecode) || a.wide()) a.reserve("up", n_);
         }
         Emitter::reserve_bounded(device, a, {&weights_.gate, &weights_.up, &down_});
         if (norms_.branch) a.reserve("branch", place_.config.dim);
@@ -50,15 +50,18 @@ class FeedForwardBlock final : public Block {
     }
 
     void emit(Emitter& e, Phase phase) const override {
-        weights_.gate ? gate_up(e, phase) : up(e);
+        weights_.gate ? gate_up(e, phase) : up(e, phase);
         e.add_to_residual("ffn_down", place_.layer, e.activations.act("ffn"), down_, down_bias_, norms_,
                           config_.cards > 1);
     }
 
   private:
     bool fuses() const { return weights_.gate && weights_.fuses() && !config_.deviations; }
-    bool activates_up(const Device& device) const {
-        return !weights_.gate && !weights_.up.bounded() && device.traits().activated_matmuls;
+    bool activates_up(const Device& device, Phase phase) const {
+        const ActivatedMatmuls known = device.traits().activated_matmuls;
+        const bool prompt = phase == Phase::kPrefill || phase == Phase::kEncoded;
+        return !weights_.gate && !weights_.up.bounded() &&
+               (known == ActivatedMatmuls::kAll || (known == ActivatedMatmuls::kOfPrompts && prompt));
     }
     u32 input_formats(const Device& device) const {
         const Weight& gate = weights_.gate;
@@ -76,10 +79,10 @@ class FeedForwardBlock final : public Block {
     }
 
     // ffn = act(up(norm(h)))
-    void up(Emitter& e) const {
+    void up(Emitter& e, Phase phase) const {
         const Act& out = e.activations.act("ffn");
         const Act input = this->input(e);
-        if (activates_up(e.device) && !e.adapts(weights_.up) && !e.adapts(down_)) {
+        if (activates_up(e.device, phase) && !e.adapts(weights_.up) && !e.adapts(down_)) {
             const u32 format = e.input_format(down_);
             e.matmul("ffn_up", place_.layer, input, weights_.up, format == kActF32 ? out.f32 : out.compact,
                      {.bias = weights_.up_bias, .activation = activation_, .format = format});

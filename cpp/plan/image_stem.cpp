@@ -39,7 +39,6 @@ ImageStem::ImageStem(const ModelConfig& config, Loader& loader)
 
 void ImageStem::reserve(const Device& device, Activations& a) const {
     a.reserve("pixels", config_.image->values, kActF32 | device.matmul_input(weight_.dtype));
-    if (norm_ && config_.positions) a.reserve("added", config_.dim);
 }
 
 void ImageStem::emit(Emitter& e) const {
@@ -51,13 +50,12 @@ void ImageStem::emit(Emitter& e) const {
     } else if (format != kActF32) {
         e.quantize("pixels", -1, pixels, values, format);
     }
-    e.matmul("patches", -1, pixels, weight_, hidden, {.bias = bias_, .accumulate = config_.positions != 0 && !norm_});
-    if (!norm_) return;
-    e.layer_norm("patches_norm", -1, hidden, norm_, {hidden, {}}, config_.dim, kActF32);
+    e.matmul("patches", -1, pixels, weight_, hidden, {.bias = bias_});
+    if (norm_) e.layer_norm("patches_norm", -1, hidden, norm_, {hidden, {}}, config_.dim, kActF32);
     if (!config_.positions) return;
     e.emit(Op::kInsertRows, "positions")
         .buffer(hidden)
-        .buffer(e.activations.f32("added"))
+        .buffer(e.step.added)
         .buffer(e.step.sources)
         .shape(std::to_string(config_.dim))
         .params(InsertRowsParams{

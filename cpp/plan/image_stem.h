@@ -1,6 +1,6 @@
-// ImageStem: the beginning of an encoder of images: hidden (+)= pixels·Wᵀ + bias, of the values of each patch, which a
-// norm may stand before. Where the model has vectors of positions, they are in `hidden` before; whose they are depends
-// on the picture's size. Where a norm stands behind the product, they are in `added`, and added to that.
+// ImageStem: the beginning of an encoder of images: hidden = pixels·Wᵀ + bias, of the values of each patch, before and
+// behind which a norm may stand. Vectors of positions are added then, where the model has them; whose they are depends
+// on the picture's size.
 #pragma once
 
 #include "plan/emitter.h"

@@ -23,6 +23,7 @@ struct StepBuffers {
     Binding logit_rows;    // [max_logits] u32: rows whose logits are wanted, or the last one of each sequence
     Binding row_kinds;     // [max_rows] u32, of encoders
     Binding positions;     // [max_rows, kPositionAxes] u32, where rotary sets have axes
+    Binding added;         // [max_rows, dim] f32: of encoders of images, the vectors of their patches' positions
     Binding encoded;       // rows that an encoder made, f32
     Binding ends;          // [max_rows] u32: behind the last key that a row sees at least; 0: only those before
     Binding sources;       // [max_rows] u32: for each row, that of `encoded` that is its own, or kNoSource

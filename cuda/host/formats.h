@@ -18,6 +18,7 @@ inline DeviceTraits device_traits() {
     t.prompt_rows = 2048;
     t.encoder_rows = 2048;
     t.fused_norms = true;
+    t.activated_matmuls = ActivatedMatmuls::kOfPrompts;
     t.mixed_qkv = kMixedQkv;
     return t;
 }

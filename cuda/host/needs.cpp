@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::set<u32> Needs::* kSets[] = {
     &Needs::ops,         &Needs::readers,         &Needs::kv_types,     &Needs::groups,       &Needs::decode_kinds,
-    &Needs::prompt_dims, &Needs::gate_up_readers, &Needs::down_readers, &Needs::expert_kinds,
+    &Needs::prompt_dims, &Needs::gate_up_readers, &Needs::down_readers, &Needs::expert_kinds, &Needs::activations,
 };
 
 bool uses_kv_type(u32 op) {
@@ -45,7 +45,7 @@ std::string Needs::definitions() const {
            list("AKUNU_KV_TYPES", kv_types, number) + list("AKUNU_GROUPS", groups, number) +
            list("AKUNU_DECODE_KINDS", decode_kinds, number) + list("AKUNU_PROMPT_DIMS", prompt_dims, number) +
            list("AKUNU_GATE_UP_READERS", gate_up_readers, number) + list("AKUNU_DOWN_READERS", down_readers, number) +
-           list("AKUNU_EXPERT_KINDS", expert_kinds, number);
+           list("AKUNU_EXPERT_KINDS", expert_kinds, number) + list("AKUNU_MATMUL_ACTIVATIONS", activations, number);
 }
 
 Needs needs_of(std::span<const Command> commands, u32 blocks) {
@@ -58,6 +58,10 @@ Needs needs_of(std::span<const Command> commands, u32 blocks) {
             const u32 staged = has_router_norm(c) ? 1 : kStagedRouterRows;
             if (has_router_norm(c)) n.expert_kinds.insert(kWithRouterNorm);
             if (p.route.experts + p.shared_router > staged * blocks) n.expert_kinds.insert(kWithMoreRows);
+        }
+        if (c.op == kOpMatmul) {
+            const u32 activation = reinterpret_cast<const MatmulParams&>(c.params).activation;
+            if (activation) n.activations.insert(activation - 1);
         }
         for (const WeightPlanes& w : c.weights) {
             if (!w.codes) continue;

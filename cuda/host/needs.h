@@ -13,6 +13,7 @@ struct Needs {
     std::set<u32> ops, readers, kv_types, groups, decode_kinds, prompt_dims;
     std::set<u32> gate_up_readers, down_readers;  // of experts, whose kernels are the largest
     std::set<u32> expert_kinds;                   // ExpertKind
+    std::set<u32> activations;                    // of matmuls
     void add(const Needs& other);
     bool covers(const Needs& other) const;
     // The lists that cuda/kernels/interpreter.cu begins with.

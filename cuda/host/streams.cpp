@@ -32,6 +32,7 @@ std::uint64_t op_room(const Geometry& g) {
 void set_streams(const DispatchCmd& c, const std::vector<WeightPlace>& places, Command& out, const Geometry& g) {
     const bool normed = c.op == Op::kNormQkv || c.op == Op::kNormGateUp;
     if (c.op != Op::kMatmul && c.op != Op::kGateUp && !normed) return;
+    if (c.op == Op::kMatmul && c.params_as<MatmulParams>().activation) return;  // tiles of few rows have none
     const auto aligned = [&](std::size_t buffer) { return out.buffers[buffer] % 16 == 0; };
     if (!aligned(0) || (normed ? !aligned(1) : !out.half_input) || tile_op_bytes(out, places[0].cols) > op_room(g))
         return;

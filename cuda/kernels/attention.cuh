@@ -118,6 +118,15 @@ struct KvUnit {
     AKUNU_DEVICE void store(u32 position, float* x) const { store_in(page(position), position, x); }
     AKUNU_DEVICE void store_in(u8* unit, u32 position, float* x) const {
         const u32 row = position % kPagePositions;
+        if (kType == kKvF16 && head_dim % 2 == 0) {
+            for (u32 d = 2 * lane_id(); d < head_dim; d += 64) {
+                const float2 v = *reinterpret_cast<const float2*>(x + d);
+                const u32 both = pack_halves(v.x, v.y);
+                *reinterpret_cast<u32*>(reinterpret_cast<u16*>(unit) + row * head_dim + d) = both;
+                *reinterpret_cast<float2*>(x + d) = {half_to_float(u16(both)), half_to_float(u16(both >> 16))};
+            }
+            return;
+        }
         for (u32 d0 = 0; d0 < head_dim; d0 += 32) {
             const u32 d = d0 + lane_id();
             const bool mine = d < head_dim;
@@ -199,18 +208,20 @@ struct Turn {
 // A warp takes some heads of a row, whose elements are asked for at once; a lane has kOwn of a head's.
 template <u32 kTypes, u32 kOwn>
 AKUNU_DEVICE_CALL void prepare_heads_heads(Block b) {
-    constexpr u32 kAtOnce = 4;
-    static_assert(kWarps * kAtOnce * kMaxHeadDim * 4 <= kOpBytes, "the ring begins behind them");
+    constexpr u32 kAtOnce = 4, kHead = kOwn * 32;  // elements
+    static_assert(kWarps * kAtOnce * kHead * 4 <= kOpBytes, "the ring begins behind them");
     const auto& p = b.params<PrepareHeadsParams>();
     const u32 turned = p.n_heads + p.n_kv_heads, heads = turned + p.n_kv_heads, hd = p.head_dim;
     const u32 parts = (heads + kAtOnce - 1) / kAtOnce;
-    float* mine = reinterpret_cast<float*>(b.shared()) + warp_id() * kAtOnce * kMaxHeadDim;
+    float* mine = reinterpret_cast<float*>(b.shared()) + warp_id() * kAtOnce * kHead;
     // Looked up once: behind each store to `mine` it would be looked up again. A LayerNorm has a weight for each head.
-    const bool normed = p.qk_norm != 0, centred = p.qk_norm == kHeadNormLayer;
+    const bool normed = p.qk_norm != 0, centred = p.qk_norm == kHeadNormLayer, changes = normed || p.rope_dim != 0;
+    u8* const cache = b.buffer<u8>(4);
     sync_block();
     for (u32 u = b.first() * kWarps + warp_id(); u < p.rows * parts; u += b.blocks() * kWarps) {
         const u32 r = u / parts, first = u % parts * kAtOnce, end = smaller(first + kAtOnce, heads);
         const Row row = b.buffer<Row>(6)[r];
+        const u32 position = row.position + p.step;
         const auto source = [&](u32 h) {
             if (h < p.n_heads) return b.buffer<float>(0) + (u64(r) * p.n_heads + h) * hd;
             const u32 is_v = h >= turned, kv = h - (is_v ? turned : p.n_heads);
@@ -224,6 +235,10 @@ AKUNU_DEVICE_CALL void prepare_heads_heads(Block b) {
             for (u32 i = 0; i < kOwn; ++i) v[j][i] = lane_id() + 32 * i < hd ? x[lane_id() + 32 * i] : 0.0f;
         }
         const Turn<kOwn / 2> turn(b.buffer<float>(3) + u64(r) * p.rope_dim, p.rope_dim);
+        // The same for all heads: looked up once.
+        const u64 page = p.n_kv_heads ? u64(p.page_words) * 4 *
+                                            b.buffer<u32>(7)[u64(row.slot) * p.max_pages + position / kPagePositions]
+                                      : 0;
         AKUNU_UNROLL
         for (u32 j = 0; j < kAtOnce; ++j) {
             if (normed && first + j < smaller(turned, end)) {
@@ -249,40 +264,105 @@ AKUNU_DEVICE_CALL void prepare_heads_heads(Block b) {
                 }
             }
             AKUNU_UNROLL
-            for (u32 i = 0; i < kOwn; ++i) mine[j * kMaxHeadDim + lane_id() + 32 * i] = v[j][i];
+            for (u32 i = 0; i < kOwn; ++i) mine[j * kHead + lane_id() + 32 * i] = v[j][i];
         }
         sync_warp();
         AKUNU_UNROLL
         for (u32 j = 0; j < kAtOnce; ++j) {
-            if (first + j < smaller(turned, end)) turn.apply(p.style, p.rope_dim, mine + j * kMaxHeadDim);
+            if (first + j < smaller(turned, end)) turn.apply(p.style, p.rope_dim, mine + j * kHead);
         }
         sync_warp();
         AKUNU_NO_UNROLL
         for (u32 h = first; h < end; ++h) {
-            float* head = mine + (h - first) * kMaxHeadDim;
-            if (h < turned) {
+            float* head = mine + (h - first) * kHead;
+            if (changes && h < turned) {
                 float* x = source(h);
                 for (u32 d = lane_id(); d < hd; d += 32) x[d] = head[d];
             }
             if (h < p.n_heads) continue;
-            u8* const cache = b.buffer<u8>(4);
-            const u32* const pages = b.buffer<u32>(7);
+            const auto keep = [&](const auto& unit) { unit.store_in(unit.cache + page, position, head); };
             if (h < turned) {
-                key_unit<kTypes>(cache, pages, p, row.slot, h - p.n_heads).store(row.position + p.step, head);
+                keep(key_unit<kTypes>(cache, nullptr, p, 0, h - p.n_heads));
             } else {
-                value_unit<kTypes>(cache, pages, p, row.slot, h - turned).store(row.position + p.step, head);
+                keep(value_unit<kTypes>(cache, nullptr, p, 0, h - turned));
             }
         }
         sync_warp();
     }
 }
 
+// Heads without norms whose pairs are half a head apart, of more rows than there are warps: a thread takes four pairs
+// that follow one another, some at once. The cache is F16.
+template <u32 kTypes>
+AKUNU_DEVICE_CALL void prepare_many_heads(Block b) {
+    constexpr u32 kAtOnce = 4;
+    const auto& p = b.params<PrepareHeadsParams>();
+    float *const queries = b.buffer<float>(0), *const keys = b.buffer<float>(1), *const values = b.buffer<float>(2);
+    const float* const table = b.buffer<float>(3);
+    u8* const cache = b.buffer<u8>(4);
+    const Row* const rows = b.buffer<Row>(6);
+    const u32* const pages = b.buffer<u32>(7);
+    // Looked up once: behind each store they would be looked up again.
+    const u32 q = p.n_heads, kv = p.n_kv_heads, heads = q + 2 * kv, hd = p.head_dim, half = hd / 2, quads = half / 4;
+    const u32 step = p.step, max_pages = p.max_pages, all = p.rows * heads * quads, apart = b.blocks() * kThreads;
+    const u64 page_bytes = u64(p.page_words) * 4;
+    const bool turns = p.rope_dim != 0;
+    for (u32 first = b.first() * kThreads + thread_id(); first < all; first += kAtOnce * apart) {
+        float4 low[kAtOnce], high[kAtOnce], turn[kAtOnce][2];
+        float* at[kAtOnce];
+        u16* kept[kAtOnce];
+        AKUNU_UNROLL
+        for (u32 j = 0; j < kAtOnce; ++j) {
+            const u32 u = smaller(first + j * apart, all - 1), quad = u % quads, h = u / quads % heads;
+            const u32 r = u / quads / heads, which = h < q ? 0 : h < q + kv ? 1 : 2;
+            const u32 of = which == 0 ? h : h - q - (which - 1) * kv, n = which == 0 ? q : kv;
+            float* const from = (which == 0 ? queries : which == 1 ? keys : values) + (u64(r) * n + of) * hd + 4 * quad;
+            low[j] = *reinterpret_cast<const float4*>(from);
+            high[j] = *reinterpret_cast<const float4*>(from + half);
+            at[j] = turns && which != 2 ? from : nullptr;
+            kept[j] = nullptr;
+            if (which != 0) {
+                const u32 position = rows[r].position + step;
+                const u64 page = pages[u64(rows[r].slot) * max_pages + position / kPagePositions] * page_bytes;
+                const u64 unit = which == 1 ? keys_at(kTypes, of, hd) : values_at(kTypes, kv, of, hd);
+                kept[j] = reinterpret_cast<u16*>(cache + unit + page) + position % kPagePositions * hd + 4 * quad;
+            }
+            if (at[j]) {
+                const float4* const by = reinterpret_cast<const float4*>(table + u64(r) * hd + 8 * quad);
+                turn[j][0] = by[0], turn[j][1] = by[1];
+            }
+        }
+        AKUNU_UNROLL
+        for (u32 j = 0; j < kAtOnce; ++j) {
+            if (first + j * apart >= all) continue;
+            if (at[j]) {
+                const float4 v = low[j], w = high[j], a = turn[j][0], c = turn[j][1];
+                low[j] = {v.x * a.x - w.x * a.y, v.y * a.z - w.y * a.w, v.z * c.x - w.z * c.y, v.w * c.z - w.w * c.w};
+                high[j] = {v.x * a.y + w.x * a.x, v.y * a.w + w.y * a.z, v.z * c.y + w.z * c.x, v.w * c.w + w.w * c.z};
+                *reinterpret_cast<float4*>(at[j]) = low[j];
+                *reinterpret_cast<float4*>(at[j] + half) = high[j];
+            }
+            if (!kept[j]) continue;
+            const auto packed = [](const float4& v) -> uint2 { return {pack_halves(v.x, v.y), pack_halves(v.z, v.w)}; };
+            *reinterpret_cast<uint2*>(kept[j]) = packed(low[j]);
+            *reinterpret_cast<uint2*>(kept[j] + half) = packed(high[j]);
+        }
+    }
+}
+AKUNU_DEVICE bool has_plain_pairs(Block b, const PrepareHeadsParams& p) {
+    return !p.qk_norm && p.head_dim % 8 == 0 && p.n_kv_heads != 0 && p.rows > b.blocks() * kWarps &&
+           (p.rope_dim == 0 || (p.style == kRopeHalf && p.rope_dim == p.head_dim));
+}
+
 template <u32 kTypes>
 AKUNU_DEVICE void prepare_heads(Block b) {
-    const u32 head_dim = b.params<PrepareHeadsParams>().head_dim;
-    if (head_dim <= 64) return prepare_heads_heads<kTypes, 2>(b);
-    if (head_dim <= 128) return prepare_heads_heads<kTypes, 4>(b);
-    head_dim <= 256 ? prepare_heads_heads<kTypes, 8>(b) : prepare_heads_heads<kTypes, kMaxHeadDim / 32>(b);
+    const auto& p = b.params<PrepareHeadsParams>();
+    if constexpr (kTypes == kv_pair(kKvF16, kKvF16)) {
+        if (has_plain_pairs(b, p)) return prepare_many_heads<kTypes>(b);
+    }
+    if (p.head_dim <= 64) return prepare_heads_heads<kTypes, 2>(b);
+    if (p.head_dim <= 128) return prepare_heads_heads<kTypes, 4>(b);
+    p.head_dim <= 256 ? prepare_heads_heads<kTypes, 8>(b) : prepare_heads_heads<kTypes, kMaxHeadDim / 32>(b);
 }
 
 // The parts of groups of query heads of which each is taken alone.

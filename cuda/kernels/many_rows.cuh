@@ -249,24 +249,91 @@ AKUNU_DEVICE_CALL void store_gate_up(Block b, u32 lane, u32 m0, u32 n0, const Ti
     });
 }
 
+// Activation functions that matmuls' results have, in registers; of all where they are not given.
+#ifndef AKUNU_MATMUL_ACTIVATIONS
+#define AKUNU_MATMUL_ACTIVATIONS X(kActSilu) X(kActGeluTanh) X(kActGelu) X(kActRelu2)
+#endif
+
+template <typename S, typename Of>
+AKUNU_DEVICE void each_sum(TileSums<S>& sum, Of&& of) {
+    AKUNU_UNROLL
+    for (u32 i = 0; i < S::kFragmentsM; ++i) {
+        AKUNU_UNROLL
+        for (u32 j = 0; j < S::kFragmentsN; ++j) {
+            AKUNU_UNROLL
+            for (u32 e = 0; e < 4; ++e) sum[i][j][e] = of(sum[i][j][e]);
+        }
+    }
+}
+// Adds what `bias` has for a lane's columns, the first of them n0, of n. A few are asked for at once.
+template <typename S>
+AKUNU_DEVICE void add_bias(const float* bias, u32 n0, u32 n, TileSums<S>& sum) {
+    constexpr u32 kAtOnce = smaller(S::kFragmentsN, 8);
+    AKUNU_UNROLL
+    for (u32 first = 0; first < S::kFragmentsN; first += kAtOnce) {
+        float2 v[kAtOnce];
+        AKUNU_UNROLL
+        for (u32 k = 0; k < kAtOnce; ++k) {
+            const u32 at = n0 + 8 * (first + k);
+            v[k] = at < n ? *reinterpret_cast<const float2*>(bias + at) : float2{0.0f, 0.0f};
+        }
+        AKUNU_UNROLL
+        for (u32 k = 0; k < kAtOnce; ++k) {
+            AKUNU_UNROLL
+            for (u32 i = 0; i < S::kFragmentsM; ++i) {
+                float (&to)[4] = sum[i][first + k];
+                to[0] += v[k].x, to[1] += v[k].y, to[2] += v[k].x, to[3] += v[k].y;
+            }
+        }
+    }
+}
+// Whether results can be stored two at once, from registers.
+AKUNU_DEVICE bool stores_pairs(const MatmulParams& p, const float* y, const float* bias) {
+    bool known = p.activation == 0;
+#define X(of) known |= p.activation == (of) + 1;
+    AKUNU_MATMUL_ACTIVATIONS
+#undef X
+    return known && p.softcap <= 0.0f && p.y_stride % 2 == 0 && p.n % 2 == 0 &&
+           (reinterpret_cast<u64>(y) | (p.has_bias ? reinterpret_cast<u64>(bias) : 0)) % 8 == 0;
+}
+
 template <typename S>
 AKUNU_DEVICE void multiply_matmul(Block b, const ManyRows& work, const Tiles& tiles) {
     const auto& p = b.params<MatmulParams>();
     float* y = b.buffer<float>(2);
-    const bool plain =
-        !p.has_bias && p.softcap <= 0.0f && p.y_stride % 2 == 0 && p.n % 2 == 0 && reinterpret_cast<u64>(y) % 8 == 0;
-    multiply_tiles<S>(b, work, tiles, [&](u32 lane, u32 m0, u32 n0, const TileSums<S>& sum) {
+    const bool plain = stores_pairs(p, y, b.buffer<float>(3));
+    multiply_tiles<S>(b, work, tiles, [&](u32 lane, u32 m0, u32 n0, TileSums<S>& sum) {
         if (!plain) {
             const SumsCopy<S> copy(sum);
             return store_matmul<S>(b, lane, m0, n0, copy.sum);
         }
         n0 += 2 * (lane % 4);
+        if (p.has_bias) add_bias<S>(b.buffer<float>(3), n0, p.n, sum);
+        switch (p.activation) {
+#define X(of)                                                      \
+    case (of) + 1:                                                 \
+        each_sum<S>(sum, [](float v) { return activate(of, v); }); \
+        break;
+            AKUNU_MATMUL_ACTIVATIONS
+#undef X
+        }
         constexpr u32 kAtOnce = smaller(S::kFragmentsN, 8);  // of what is added to
+        const bool halves = p.format == kActF16;
         AKUNU_UNROLL
         for (u32 i = 0; i < S::kFragmentsM * 2; ++i) {
-            const u32 m = m0 + S::row(lane, i);
+            const u32 m = m0 + S::row(lane, i), of = i % 2 * 2;
             if (m >= p.rows) continue;
-            float* row = y + u64(m) * p.y_stride + n0;
+            const u64 at = u64(m) * p.y_stride + n0;
+            if (halves) {
+                u16* row = reinterpret_cast<u16*>(y) + at;
+                AKUNU_UNROLL
+                for (u32 j = 0; j < S::kFragmentsN; ++j) {
+                    const u32 both = pack_halves(sum[i / 2][j][of], sum[i / 2][j][of + 1]);
+                    if (n0 + 8 * j < p.n) *reinterpret_cast<u32*>(row + 8 * j) = both;
+                }
+                continue;
+            }
+            float* row = y + at;
             AKUNU_UNROLL
             for (u32 first = 0; first < S::kFragmentsN; first += kAtOnce) {
                 float2 v[kAtOnce];
@@ -278,7 +345,7 @@ AKUNU_DEVICE void multiply_matmul(Block b, const ManyRows& work, const Tiles& ti
                 }
                 AKUNU_UNROLL
                 for (u32 k = 0; k < kAtOnce; ++k) {
-                    const u32 n = 8 * (first + k), of = i % 2 * 2;
+                    const u32 n = 8 * (first + k);
                     const float2 w{v[k].x + sum[i / 2][first + k][of], v[k].y + sum[i / 2][first + k][of + 1]};
                     if (n0 + n < p.n) *reinterpret_cast<float2*>(row + n) = w;
                 }

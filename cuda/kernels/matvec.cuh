@@ -144,10 +144,17 @@ struct MatmulOutput {
     const MatmulParams& p;
     float* y;
     const float* bias;
-    AKUNU_DEVICE float value(u32 n, float v) const { return soft_cap(p.has_bias ? v + bias[n] : v, p.softcap); }
+    AKUNU_DEVICE float value(u32 n, float v) const {
+        const float capped = soft_cap(p.has_bias ? v + bias[n] : v, p.softcap);
+        return p.activation ? activate(p.activation - 1, capped) : capped;
+    }
     AKUNU_DEVICE void store(u32 m, u32 n, float v) const {
-        float& out = y[u64(m) * p.y_stride + n];
-        out = p.accumulate ? out + value(n, v) : value(n, v);
+        const u64 at = u64(m) * p.y_stride + n;
+        if (p.format == kActF16) {
+            reinterpret_cast<u16*>(y)[at] = to_half(value(n, v));
+        } else {
+            y[at] = p.accumulate ? y[at] + value(n, v) : value(n, v);
+        }
     }
 };
 

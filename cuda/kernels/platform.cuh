@@ -425,22 +425,24 @@ AKUNU_DEVICE MatrixPlace matrix_place(unsigned offset) {
 AKUNU_DEVICE void show_to_groups() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 AKUNU_DEVICE void end_products() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
 // The compiler knows nothing of products that are under way: it must not look at the sums before they are done.
+template <unsigned kFragments>
+AKUNU_DEVICE void keep_sums(float (&sums)[kFragments][4]) {
+    AKUNU_UNROLL
+    for (auto& sum : sums) asm volatile("" : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])::"memory");
+}
 template <unsigned kGroups, unsigned kFragments>
 AKUNU_DEVICE void keep_sums(float (&sums)[kGroups][kFragments][4]) {
     AKUNU_UNROLL
-    for (unsigned i = 0; i < kGroups * kFragments; ++i) {
-        float (&sum)[4] = sums[i / kFragments][i % kFragments];
-        asm volatile("" : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])::"memory");
-    }
+    for (auto& sum : sums) keep_sums(sum);
 }
-template <unsigned kGroups, unsigned kFragments>
-AKUNU_DEVICE void begin_products(float (&sum)[kGroups][kFragments][4]) {
+template <typename Sums>
+AKUNU_DEVICE void begin_products(Sums& sum) {
     keep_sums(sum);
     asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 }
 // Waits for all but the last so many bundles of products.
-template <unsigned kMost, unsigned kGroups, unsigned kFragments>
-AKUNU_DEVICE void wait_for_products(float (&sum)[kGroups][kFragments][4]) {
+template <unsigned kMost, typename Sums>
+AKUNU_DEVICE void wait_for_products(Sums& sum) {
     asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kMost) : "memory");
     keep_sums(sum);
 }
@@ -479,6 +481,18 @@ AKUNU_DEVICE void multiply_group(float (&sum)[16][4], MatrixPlace rows, MatrixPl
           AKUNU_SUMS(7), AKUNU_SUMS(8), AKUNU_SUMS(9), AKUNU_SUMS(10), AKUNU_SUMS(11), AKUNU_SUMS(12), AKUNU_SUMS(13),
           AKUNU_SUMS(14), AKUNU_SUMS(15)
         : "l"(rows), "l"(columns));
+}
+// Of a warp's 16 rows with 16 inputs, as mma_f16 takes them, and a matrix whose rows are inputs.
+AKUNU_DEVICE void multiply_held(float (&sum)[8][4], const unsigned (&rows)[4], MatrixPlace inputs) {
+    asm volatile(
+        "{ .reg .pred all; setp.ne.b32 all, 1, 0; "
+        "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 {"
+        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+        "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
+        "}, {%32, %33, %34, %35}, %36, all, 1, 1, 1; }"
+        : AKUNU_SUMS(0), AKUNU_SUMS(1), AKUNU_SUMS(2), AKUNU_SUMS(3), AKUNU_SUMS(4), AKUNU_SUMS(5), AKUNU_SUMS(6),
+          AKUNU_SUMS(7)
+        : "r"(rows[0]), "r"(rows[1]), "r"(rows[2]), "r"(rows[3]), "l"(inputs));
 }
 #undef AKUNU_SUMS
 #else

@@ -136,6 +136,20 @@ class EncodedRows:
     def numpy(self) -> npt.NDArray[np.float32]:
         """A copy [rows, width]."""
 
+def cut_patches(
+    picture: npt.NDArray[np.uint8],
+    values: npt.NDArray[np.float32],
+    side: int,
+    merge: int,
+    frames: int,
+    out: npt.NDArray[np.float32],
+) -> None:
+    """Write the patches of a picture [height, width, 3] to `out`, which has as many floats as they have.
+
+    `values` [3, 256] are what a byte of each channel stands for. A patch is [channel, frame, y, x], of `side`
+    pixels on a side; `merge` patches on a side, which become one row, stand together, row-major.
+    """
+
 class ImageEncoder:
     """A loaded model that makes rows of an image's patches. Calls must not overlap, but for `cancel`."""
 
@@ -165,13 +179,15 @@ class ImageEncoder:
         added: npt.NDArray[np.float32] | None = None,
         positions: npt.NDArray[np.uint32] | None = None,
         windows: Sequence[int] = (),
+        added_id: int = 0,
     ) -> EncodedRows:
         """The rows of an image.
 
         `pixels` are [patches, values], `added` [patches, dim] the vectors of their positions, where the model
         has such, and `positions` [patches, 3] by what they turn, where its rotary sets have axes.
         `windows` are the numbers of patches of each window, which stand together, where blocks see windows
-        alone.
+        alone. Where `added_id` is not 0, `added` is equal for all images of this number: those of the image
+        before are not copied to the device again.
         """
     def plan(self, rows: int) -> list[CommandInfo]:
         """The dispatch table, with costs for an image of so many patches."""

@@ -345,8 +345,8 @@ constexpr bool kWarpgroups = AKUNU_WARPGROUPS;
 using emulator::MatrixPlace;
 AKUNU_DEVICE MatrixPlace matrix_place(unsigned offset) { return {offset}; }
 AKUNU_DEVICE void show_to_groups() {}
-template <unsigned kGroups, unsigned kFragments>
-AKUNU_DEVICE void begin_products(float (&)[kGroups][kFragments][4]) {}
+template <typename Sums>
+AKUNU_DEVICE void begin_products(Sums&) {}
 AKUNU_DEVICE void end_products() { emulator::bundle_products(); }
 // Element i of a row: the bits of its address say where its piece is.
 AKUNU_DEVICE float element_at(const MatrixPlace& m, unsigned row, unsigned i) {
@@ -357,8 +357,19 @@ template <unsigned kFragments>
 AKUNU_DEVICE void multiply_group(float (&sum)[kFragments][4], MatrixPlace rows, MatrixPlace columns) {
     emulator::put_off_product({&sum[0][0], kFragments, rows, columns, 0});
 }
-template <unsigned kMost, unsigned kGroups, unsigned kFragments>
-AKUNU_DEVICE void wait_for_products(float (&)[kGroups][kFragments][4]) {
+// One that reads other lanes' operands is computed at once.
+template <unsigned kFragments>
+AKUNU_DEVICE void multiply_held(float (&sum)[kFragments][4], const unsigned (&rows)[4], MatrixPlace inputs) {
+    const unsigned g = lane_id() / 4, t = lane_id() % 4;
+    for (unsigned f = 0; f < kFragments; ++f) {
+        const auto two = [&](unsigned row) {
+            return pack_halves(element_at(inputs, row, 8 * f + g), element_at(inputs, row + 1, 8 * f + g));
+        };
+        mma_f16(sum[f], rows, {two(2 * t), two(2 * t + 8)});
+    }
+}
+template <unsigned kMost, typename Sums>
+AKUNU_DEVICE void wait_for_products(Sums&) {
     const unsigned g = lane_id() / 4, t = lane_id() % 4;
     emulator::each_product(kMost, [&](const emulator::Product& p) {
         for (unsigned i = 0; i < p.fragments * 4; ++i) {

@@ -43,16 +43,13 @@ class Case:
         """Whether the device knows it.
 
         A GPU's heads have 512 elements at most. Gate and up of planar types are two commands there, and
-        Metal's planar types are the affine ones alone. CUDA's matmuls store sums
-        as they are. Types with codebooks run on the CPU.
+        Metal's planar types are the affine ones alone. Types with codebooks run on the CPU.
         """
         dtype = stored = self.get("dtype", "f32")
         if device != "cpu" and self.builder == "attention":
             _, _, head_dim = self.get("shape")
             if head_dim > 512:
                 return False
-        if device == "cuda" and self.builder == "matmul" and self.get("activation"):
-            return False
         if device == "cpu":
             return True
         if has_levels(dtype):

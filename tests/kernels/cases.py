@@ -236,6 +236,9 @@ def _prepare_heads() -> Iterator[Case]:
         yield case("prepare_heads", rows=18, shape=(6, 2, 40), style="half", kv=kv, rope_dim=12, qk_norm=2)
         yield case("prepare_heads", rows=3, shape=(4, 1, 128), style="interleaved", kv=kv, qk_norm=2)
         yield case("prepare_heads", rows=18, shape=(5, 5, 24), style="half", kv=kv, rope_dim=0, qk_norm=True)
+    # More rows than a GPU has warps.
+    yield case("prepare_heads", rows=70, shape=(6, 2, 72), style="half", kv="f16", position=13)
+    yield case("prepare_heads", rows=1100, shape=(2, 1, 16), style="half", kv="f16", position=3)
 
 
 SHAPES = [(1, 1, 64), (2, 1, 80), (6, 2, 96), (4, 1, 128), (7, 1, 72), (8, 1, 256), (9, 3, 64), (16, 8, 64)]

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from akunu import _core
 from akunu.base.errors import ImageError, InvalidArgumentError, ModelFileError, UnsupportedError
 from akunu.chat.pictures.preprocess import ImagePart, Patches, Run, processor_of
 from api.vision.cases import CASES, GOLDEN, Case, picture, samples
@@ -155,3 +156,20 @@ def test_settings_that_mean_nothing_are_refused_by_name(settings: dict[str, obje
 def test_a_family_without_a_processor_is_refused_by_name() -> None:
     with pytest.raises(UnsupportedError, match="'sees_all'"):
         processor_of(replace(case("qwen3-vl"), family="sees_all"))
+
+
+@pytest.mark.parametrize(
+    ("picture", "values", "floats", "message"),
+    [
+        ((8, 8), (3, 256), 192, r"bytes of \[height, width, 3\]"),
+        ((8, 8, 3), (3, 255), 192, r"floats of \[3, 256\]"),
+        ((8, 8, 3), (3, 256), 191, "of 191 floats, expected 192"),
+    ],
+)
+def test_what_is_no_picture_is_not_cut(
+    picture: tuple[int, ...], values: tuple[int, ...], floats: int, message: str
+) -> None:
+    with pytest.raises(InvalidArgumentError, match=message):
+        _core.cut_patches(
+            np.zeros(picture, np.uint8), np.zeros(values, np.float32), 4, 2, 1, np.empty(floats, np.float32)
+        )

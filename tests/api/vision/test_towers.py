@@ -38,6 +38,9 @@ class Patches:
     grid: tuple[int, int, int]
     key: bytes
 
+    def write(self, out: npt.NDArray[np.float32]) -> None:
+        out[:] = self.pixels
+
 
 @dataclass(frozen=True, eq=False)
 class Case:
@@ -309,6 +312,20 @@ def test_rows_are_refused_that_do_not_fit(case: Case) -> None:
     with pytest.raises(UnsupportedError, match="takes tokens alone"):
         plain.begin(ids, slot=plain.open(), contents=hashes, inputs=[(3, whole, 0, n)])
     plain.close()
+
+
+def test_what_an_image_leaves_on_the_device_changes_no_other(case: Case) -> None:
+    """Vectors of positions stay for the next image of the same size, and room for patches for any."""
+    first, other = case.patches[:2]
+    half = Patches(first.pixels / 2, first.grid, b"half")
+    tower, fresh = (Tower(case.files, device=DEVICE, kept_bytes=0) for _ in range(2))
+    expected = fresh.encode(half).rows.numpy()
+    for before in (first, other, first, half):
+        tower.encode(before)
+        tower.profile(tower.spec.merge_size**2, 1)
+        assert np.array_equal(tower.encode(half).rows.numpy(), expected)
+    tower.close()
+    fresh.close()
 
 
 def test_images_are_encoded_once_and_forgotten_by_age(case: Case) -> None:

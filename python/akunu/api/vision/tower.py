@@ -26,17 +26,18 @@ __all__ = ["KEPT_BYTES", "Tower"]
 KEPT_BYTES: Final = 256 << 20
 """Most bytes of encoded images that are kept, unless one alone is larger."""
 _SAMPLE: Final = 4096
+_KEPT_FLOATS: Final = 8 << 20
+"""Most floats of patches whose memory is kept for the next image, as new memory costs more than what is written."""
 
 
 class _Patches(Protocol):
     """See `akunu.chat.pictures.preprocess.Patches`."""
 
     @property
-    def pixels(self) -> npt.NDArray[np.float32]: ...
-    @property
     def grid(self) -> tuple[int, int, int]: ...
     @property
     def key(self) -> bytes: ...
+    def write(self, out: npt.NDArray[np.float32]) -> None: ...
 
 
 class Tower:
@@ -68,6 +69,7 @@ class Tower:
         if self._positions is not None and files.spec.sides_paired:
             self._positions = np.concatenate([self._positions[::2], self._positions[1::2]])
         self._spread: tuple[tuple[int, int], npt.NDArray[np.float32]] | None = None
+        self._room = np.empty(0, np.float32)
         self._identity = _identity(files)
         self._core = _core.ImageEncoder(
             files.files, files.spec, device=device, threads=threads, progress=progress
@@ -119,18 +121,30 @@ class Tower:
         turns = None
         if self.spec.config["rope_sets"]:
             turns = np.stack([np.zeros_like(rows), rows, columns], axis=-1).astype(np.uint32)
-        pixels = patches.pixels
+        pixels = self._patches(len(rows))
+        patches.write(pixels)
         if self.spec.channels_last:
             by_channel = pixels.reshape(len(pixels), self.spec.sizes.channels, -1)
             pixels = by_channel.transpose(0, 2, 1).reshape(len(pixels), -1)
         if self.spec.centred:
             pixels = pixels * np.float32(2) - np.float32(1)
-        made = self._core.encode(pixels[order] if windows else pixels, added, turns, windows)
+        # Positions depend on the size alone, so that it is their number.
+        made = self._core.encode(
+            pixels[order] if windows else pixels, added, turns, windows, height << 32 | width
+        )
         if windows:
             found = np.empty((len(made), made.width), np.float32)
             found[order[:: merge**2] // merge**2] = made.numpy()
             made = _core.EncodedRows(found)
         return Encoded(made, (height // merge, width // merge), key)
+
+    def _patches(self, count: int) -> npt.NDArray[np.float32]:
+        """Return room for so many patches, that of the image before where it is enough."""
+        floats = count * self.spec.sizes.values
+        room = self._room if len(self._room) >= floats else np.empty(floats, np.float32)
+        if floats <= _KEPT_FLOATS:
+            self._room = room
+        return room[:floats].reshape(count, -1)
 
     def _added(self, height: int, width: int, order: npt.NDArray[np.int64]) -> npt.NDArray[np.float32] | None:
         """Return the vectors that are added to an image's patches, and keep them for the next of its size."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from hashlib import blake2b
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
@@ -96,11 +96,10 @@ class Patches:
 
     @cached_property
     def key(self) -> bytes:
-        """A hash of all that the tower is given."""
-        found = blake2b(digest_size=16)
-        found.update(repr((self.picture.shape, self.patch, self.merge, self.frames, self.scale)).encode())
-        found.update(self.picture.tobytes())
-        return found.digest()
+        """A hash of all that the tower is given: SHA-256, for which processors have instructions."""
+        found = sha256(repr((self.picture.shape, self.patch, self.merge, self.frames, self.scale)).encode())
+        found.update(np.ascontiguousarray(self.picture))
+        return found.digest()[:16]
 
     @property
     def pixels(self) -> npt.NDArray[np.float32]:
@@ -109,14 +108,16 @@ class Patches:
         Those that become one row stand together, row-major in it; a patch is [channel, time, y, x].
         """
         _, rows, columns = self.grid
-        m, p = self.merge, self.patch
-        whole = self.picture[: rows * p, : columns * p]  # a convolution leaves out what is less than a patch
-        cut = whole.reshape(rows // m, m, p, columns // m, m, p, 3).transpose(0, 3, 1, 4, 6, 2, 5)
-        values = np.empty(cut.shape, np.float32)
-        for channel in range(3):
-            values[:, :, :, :, channel] = self.scale.table[channel][cut[:, :, :, :, channel]]
-        flat = values.reshape(rows * columns, 3, 1, p * p)
-        return np.broadcast_to(flat, (rows * columns, 3, self.frames, p * p)).reshape(rows * columns, -1)
+        made = np.empty((rows * columns, 3 * self.frames * self.patch**2), np.float32)
+        self.write(made)
+        return made
+
+    def write(self, out: npt.NDArray[np.float32]) -> None:
+        """Write the same to an array of its size."""
+        from akunu import _core
+
+        picture = np.ascontiguousarray(self.picture)
+        _core.cut_patches(picture, self.scale.table, self.patch, self.merge, self.frames, out)
 
 
 @dataclass(frozen=True, eq=False)
