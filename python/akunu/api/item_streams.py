@@ -7,9 +7,10 @@ import threading
 import time
 from abc import abstractmethod
 from collections.abc import AsyncIterator, Callable, Generator, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 from typing import Generic, Self, TypeVar
+
+from akunu.api.stream_threads import stream_threads
 
 __all__ = ["AsyncItems", "ItemStream"]
 
@@ -81,8 +82,6 @@ class AsyncItems(AsyncIterator[Item], Generic[Item]):
 
     def __init__(self, stream: ItemStream[Item]) -> None:
         self._items = stream
-        # A pool that streams share could be full of those that wait for the one that has no thread left.
-        self._thread = ThreadPoolExecutor(1, "akunu-stream")
         self._ended = False
 
     def __aiter__(self) -> Self:
@@ -122,16 +121,11 @@ class AsyncItems(AsyncIterator[Item], Generic[Item]):
         except BaseException:  # a cancelled task above all
             await self.aclose()
             raise
-        if over:
-            self._end()
+        self._ended = over
         return items
 
     async def _run(self, function: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, function)
-
-    def _end(self) -> None:
-        self._ended = True
-        self._thread.shutdown(wait=False)
+        return await asyncio.wrap_future(stream_threads().submit(function))
 
     def cancel(self) -> None:
         """End it: what runs stops within a step, and no more is begun."""
@@ -143,10 +137,7 @@ class AsyncItems(AsyncIterator[Item], Generic[Item]):
             self._items.cancel()
             closing = self._run(self._items.close)
             self._ended = True
-            try:
-                await asyncio.shield(closing)
-            finally:
-                self._end()
+            await asyncio.shield(closing)
 
     async def __aenter__(self) -> Self:
         return self
