@@ -134,8 +134,7 @@ class AsyncItems(AsyncIterator[Item], Generic[Item]):
     async def aclose(self) -> None:
         """End it now, and wait until the model is free. No more can be read."""
         if not self._ended:
-            self._items.cancel()
-            closing = self._run(self._items.close)
+            closing = self._run(self._items.close)  # waits for locks, which the loop must not
             self._ended = True
             await asyncio.shield(closing)
 

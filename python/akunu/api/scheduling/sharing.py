@@ -114,7 +114,7 @@ class Sharing:
         here = {sequence.salt for sequence in (*writing, *prompts)}
         self._telling = self._mixed // 2 + 1
         if not (writing or begin):
-            if not self._others_lately(here):
+            if not self.others_lately(here):
                 return self._chunk
             self._telling = max(self._mixed // RECENT_SHARE, RECENT_ROWS)
             return self._telling
@@ -144,12 +144,12 @@ class Sharing:
         here = {sequence.salt for sequence in writing}
         seconds = FOREIGN_DRAFTS * self.costs.usual(rows)
         if len(here) == 1:
-            if not self._others_lately(here):
+            if not self.others_lately(here):
                 return self._max_logits
             seconds = max(seconds, CHAIN_SECONDS / RECENT_SHARE)
         return min(self._max_logits, self.costs.rows_within(rows, seconds))
 
-    def _others_lately(self, here: set[str | None]) -> bool:
+    def others_lately(self, here: set[str | None]) -> bool:
         """Whether owners other than these may come back while a step runs."""
         lately = self.ended_at - RECENT_SECONDS
         self._seen = {owner: at for owner, at in self._seen.items() if at > lately}
