@@ -13,7 +13,7 @@ __all__ = ["Entries"]
 
 FEW: Final = 4
 """Requests of a client that are no burden to others."""
-ENTRY_SECONDS: Final = 0.008
+ENTRY_SECONDS: Final = 0.012
 """Time between two entries of a client beside others, about twice that for which they have Python."""
 RECENT_SECONDS: Final = 10.0
 """A client who was here so lately may come back at any time."""

@@ -24,6 +24,8 @@ FOREIGN_ROWS: Final = 8
 """The least number of them where another owner's sequences decode."""
 FOREIGN_TIMES: Final = 2.0
 """The time of a step over that without the owner with most sequences, from which on others run without it."""
+OWED_SECONDS: Final = 0.015
+"""The most time that is kept for others who are not there: a short request then runs without the heaviest."""
 FOREIGN_DRAFTS: Final = 1.5
 """The most time of a step with drafts over that without, where another owner waits for its end, or may."""
 RECENT_SECONDS: Final = 10.0
@@ -157,7 +159,8 @@ class Sharing:
 
     def ran(self, owners: Iterable[str | None], seconds: float, without_heaviest: bool) -> None:
         """Note who was in a step that has just ended, and how long it took."""
-        self._owed = max(self._owed - seconds, 0.0) if without_heaviest else seconds
+        owed = self._owed + (-seconds if without_heaviest else seconds)
+        self._owed = min(max(owed, 0.0), max(OWED_SECONDS, seconds))
         self._seen.update(dict.fromkeys(owners, self.ended_at))
 
     def read(self, rows: int, seconds: float) -> None:
