@@ -19,10 +19,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from akunu.server.auth import ANYONE, Holder, key_digest, presented_key
 from akunu.server.bodies import Bodies, Body, too_large
-from akunu.server.entries import Entries
 from akunu.server.errors import ApiError, as_api_error, error_response
 from akunu.server.generations import RequestRecord
-from akunu.server.limits import Guesses, RateLimit
+from akunu.server.limits import Entries, Guesses, RateLimit
 from akunu.server.metrics import Meters
 from akunu.server.settings import Settings
 from akunu.server.site import PATHS

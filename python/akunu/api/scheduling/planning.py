@@ -33,9 +33,8 @@ from akunu._core import MAX_CHAIN, PAGE
 from akunu.api.scheduling.choosing import NO_DRAFTS, Drafts, choose_drafts
 from akunu.api.scheduling.counts import Beginnings, ModelStats
 from akunu.api.scheduling.drafts import UsualTrust
-from akunu.api.scheduling.reader_turns import ReaderTurns
 from akunu.api.scheduling.sequence import Ran, Sequence
-from akunu.api.scheduling.sharing import Sharing, fitting, row_shares
+from akunu.api.scheduling.sharing import ReaderTurns, Sharing, fitting, row_shares
 from akunu.api.scheduling.turns import Turns
 from akunu.base.errors import AkunuError
 

@@ -227,6 +227,16 @@ class Sequence:
             return ready > 0
         return 2 * ready >= self.ahead and (self.called or not (self.in_turn and self.taken_at))
 
+    @property
+    def leads_on(self) -> bool:
+        """Whether its reader, who led a step, leads the next one, too: then no other is woken for that.
+
+        That is where it waits for several chunks. A step that follows at once has no rows of readers who want
+        each, and have not taken the last one yet.
+        """
+        patient = self.in_turn or self.ahead > AHEAD
+        return patient and self.slot is not None and self.hungry and not self.due
+
     def pop(self) -> Chunk | ConstrainedChunk:
         """Take the oldest of what is ready."""
         chunk = self.ready.popleft()

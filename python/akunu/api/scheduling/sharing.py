@@ -1,4 +1,4 @@
-"""Limits on what a step costs where several owners share an engine: prompts, drafts, and rows of others.
+"""Limits on what owners who share an engine cost each other: prompts, drafts, rows, readers that wake up.
 
 Whoever decodes, comes, or was here lately waits for the end of another owner's step. What rows cost is
 learned from the steps.
@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from collections.abc import Sequence as SequenceOf
+from operator import attrgetter
 from typing import Final
 
 from akunu.api.scheduling.drafts import CHAIN_SECONDS, StepCosts
 from akunu.api.scheduling.sequence import Sequence
 
-__all__ = ["Sharing", "fitting", "row_shares"]
+__all__ = ["ReaderTurns", "Sharing", "fitting", "row_shares"]
 
 MIXED_ROWS: Final = 64
 """The least number of rows of prompts in a step in which others decode: what a new prompt may cost. More
@@ -34,6 +35,13 @@ RECENT_SHARE: Final = 8
 """The share of `CHAIN_SECONDS` that a step may take which such an owner would wait for."""
 RECENT_ROWS: Final = 16
 """The least number of rows of prompts in such a step, however long it takes."""
+
+FEW: Final = 2
+"""Sequences of an owner whose readers are a burden to nobody."""
+TURN_SECONDS: Final = 0.004
+"""Time between two wake-ups of an owner's readers, on average: a tenth of Python's time."""
+MOST_SECONDS: Final = 0.1
+"""The most time for which a reader is not woken that has something to take."""
 
 
 def fitting(done: int, seconds: float, most: int) -> int:
@@ -168,3 +176,51 @@ class Sharing:
         fits = fitting(rows, seconds, self._chunk)
         if fits > self._mixed or rows >= self._telling:  # a few rows are slow for their number
             self._mixed, self._pace = max(MIXED_ROWS, fits), rows / max(seconds, 1e-6)
+
+
+class ReaderTurns:
+    """Turns in which readers are woken.
+
+    To wake a reader is two changes of threads and, in a server, an event for its client. All of them take
+    Python's lock from others. So where other owners are there, too, each reader of an owner with many
+    sequences gets all that is ready when it is its turn, rather than each token at once. A slow model has
+    more turns than tokens: each of these is sent at once.
+    """
+
+    def __init__(self) -> None:
+        self._turns: dict[str | None, float] = {}  # owners with many sequences, and the turns that they have
+        self._at = 0.0
+
+    def ran(
+        self, running: SequenceOf[Sequence], now: float, others: Callable[[set[str | None]], bool]
+    ) -> None:
+        """A step has ended.
+
+        Parameters
+        ----------
+        running
+            Sequences with slots.
+        now
+            `time.perf_counter()`.
+        others
+            Whether owners besides these may come while a step runs.
+        """
+        count = Counter(sequence.salt for sequence in running)
+        many = {owner for owner, n in count.items() if n > FEW}
+        if many and len(count) == 1 and not others(many):
+            many = set()
+        new = (now - self._at) / TURN_SECONDS
+        self._turns = {owner: min(self._turns.get(owner, 1.0) + new, count[owner]) for owner in many}
+        self._at = now
+        for sequence in running:
+            sequence.in_turn = sequence.salt in many
+        for owner in many:
+            self._call(owner, (s for s in running if s.salt == owner and s.ready and not s.called), now)
+
+    def _call(self, owner: str | None, waiting: Iterable[Sequence], now: float) -> None:
+        """Wake who has waited for longest."""
+        for sequence in sorted(waiting, key=attrgetter("taken_at")):
+            if self._turns[owner] < 1 and now - sequence.taken_at < MOST_SECONDS:
+                break
+            sequence.called = True
+            self._turns[owner] -= 1
