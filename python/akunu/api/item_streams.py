@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 _SPARE: Final = 4
 """Threads that are there before they are needed, so that who comes alone does not wait behind many."""
-_IDLE_SECONDS: Final = 60.0
+_IDLE_SECONDS: Final = 10.0
 """The time after which a thread ends that nobody needs."""
 
 
