@@ -90,6 +90,15 @@ def test_the_first_chunk_and_the_last_do_not_wait() -> None:
     assert sequence.due
 
 
+def test_one_that_loses_its_slot_gives_what_is_ready() -> None:
+    sequence = owned("b", 1)
+    sequence.in_turn, sequence.taken_at, sequence.slot = True, NOW, 0
+    sequence.ready.append(FakeChunk([5]))
+    assert not sequence.due
+    sequence.displace()
+    assert sequence.due
+
+
 def test_a_sequence_whose_reader_waits_runs_ahead_and_its_reader_takes_all() -> None:
     sequence = owned("b", 1)
     sequence.in_turn, sequence.taken_at, sequence.slot = True, NOW, 0

@@ -283,8 +283,8 @@ class Sequence:
             self.began, self.cached_tokens = time.perf_counter(), min(cached, len(self.prompt))
 
     def displace(self) -> None:
-        """Take the sequence's slot away."""
-        self.slot, self.length, self.sought = None, 0, None
+        """Take the sequence's slot away. Its reader may take what is ready at once."""
+        self.slot, self.length, self.sought, self.in_turn = None, 0, None, False
         self.kept.clear()
 
     def restored(self, length: int) -> None:

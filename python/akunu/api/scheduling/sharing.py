@@ -38,8 +38,8 @@ RECENT_ROWS: Final = 16
 
 FEW: Final = 2
 """Sequences of an owner whose readers are a burden to nobody."""
-TURN_SECONDS: Final = 0.004
-"""Time between two wake-ups of an owner's readers, on average: a tenth of Python's time."""
+TURN_SECONDS: Final = 0.01
+"""Time between two wake-ups of an owner's readers, on average: a few per cent of Python's time."""
 MOST_SECONDS: Final = 0.1
 """The most time for which a reader is not woken that has something to take."""
 
