@@ -42,7 +42,7 @@ def test_readers_of_many_sequences_are_woken_in_turn_beside_another_owner() -> N
     for each in sequences:
         each.called = False
     turns._turns, turns._at = {"b": 0.0}, NOW
-    turns.ran(sequences, NOW + sharing.TURN_SECONDS, nobody_else)
+    turns.ran(sequences, NOW + 1.5 * sharing.TURN_SECONDS, nobody_else)
     assert called(sequences) == [0, 4]
     sequences[0].pop()
     turns.ran(sequences, NOW + 3.5 * sharing.TURN_SECONDS, nobody_else)

@@ -39,7 +39,7 @@ RECENT_ROWS: Final = 16
 FEW: Final = 2
 """Sequences of an owner whose readers are a burden to nobody."""
 TURN_SECONDS: Final = 0.01
-"""Time between two wake-ups of an owner's readers, on average: a few per cent of Python's time."""
+"""Time between two wake-ups of an owner's readers, on average: some per cent of Python's time."""
 MOST_SECONDS: Final = 0.1
 """The most time for which a reader is not woken that has something to take."""
 
