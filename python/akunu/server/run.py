@@ -81,6 +81,7 @@ class _Uvicorn(uvicorn.Server):
         self.force_exit = True
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        self.config.backlog = _TAKEN  # asyncio's word for both
         await super().startup(sockets)
         for sock in sockets or ():
             sock.listen(_BACKLOG)
@@ -168,7 +169,7 @@ def uvicorn_config(app: Starlette) -> ConnectionConfig:
         server_header=False,
         lifespan="on",
         ws="none",
-        backlog=_TAKEN,  # asyncio's word for both
+        backlog=_BACKLOG,
         proxy_headers=bool(settings.trusted_proxies),
         forwarded_allow_ips=list(settings.trusted_proxies),
         timeout_graceful_shutdown=int(settings.drain_seconds) + _LAST_SECONDS,
