@@ -179,6 +179,7 @@ def soak(seconds: float) -> None:
         wait_until(lambda: served.ember.queued == 0 and served.ember.users == 0)
         assert served.ember.model._scheduler.running() == []
         assert served.chat("What is 2+2?").status_code == 200
-        wait_until(lambda: threading.active_count() <= threads + 6)  # asyncio's own pool grows up to its size
+        # asyncio's own pool grows up to its size, and streams have some threads to spare
+        wait_until(lambda: threading.active_count() <= threads + 11)
         wait_until(lambda: files() <= fds + 1)
         assert served.http.get("/health").status_code == 200

@@ -1,4 +1,7 @@
-"""Streams of what a model makes, text or speech: `ItemStream` for threads, `AsyncItems` for asyncio."""
+"""Streams of what a model makes, text or speech: `ItemStream` for threads, `AsyncItems` for asyncio.
+
+The model works in threads. A server's streams share theirs, `StreamThreads`.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +10,20 @@ import threading
 import time
 from abc import abstractmethod
 from collections.abc import AsyncIterator, Callable, Generator, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from queue import Empty, SimpleQueue
 from types import TracebackType
-from typing import Generic, Self, TypeVar
+from typing import Any, Final, Generic, NamedTuple, Self, TypeVar
 
-__all__ = ["AsyncItems", "ItemStream"]
+__all__ = ["AsyncItems", "ItemStream", "StreamThreads"]
 
 Item = TypeVar("Item")
 T = TypeVar("T")
+
+_SPARE: Final = 4
+"""Threads that are there before they are needed, so that who comes alone does not wait behind many."""
+_IDLE_SECONDS: Final = 10.0
+"""The time after which a thread ends that nobody needs."""
 
 
 class ItemStream(Iterator[Item], Generic[Item]):
@@ -73,6 +82,106 @@ class ItemStream(Iterator[Item], Generic[Item]):
         self.close()
 
 
+class _Call(NamedTuple):
+    """Work that waits for a thread, and where its result goes."""
+
+    work: Callable[[], Any]
+    result: Future[Any]
+
+    def run(self, done: Callable[[], None]) -> None:
+        """Do it, unless it was cancelled. `done` is called before the result is there."""
+        if not self.result.set_running_or_notify_cancel():
+            done()
+            return
+        try:
+            found = self.work()
+        except BaseException as error:
+            done()
+            self.result.set_exception(error)
+        else:
+            done()
+            self.result.set_result(found)
+
+
+class StreamThreads:
+    """As many threads as there are calls at a time, each of which may take long.
+
+    A pool of so many threads could be full of streams that wait for the one that has none. To start a thread
+    is to wait until it runs, for milliseconds where others have Python's lock: a thread does that which does
+    nothing else, so that callers, event loops, need not.
+
+    Parameters
+    ----------
+    idle_seconds
+        The time after which a thread ends that nobody needs.
+    """
+
+    def __init__(self, idle_seconds: float = _IDLE_SECONDS) -> None:
+        self._seconds = idle_seconds
+        self._calls: SimpleQueue[_Call | None] = SimpleQueue()
+        self._wanted: SimpleQueue[bool] = SimpleQueue()  # threads; False is the end
+        self._lock = threading.Lock()
+        self._idle = 0  # threads, those that are being started among them, without calls
+        # Daemons: they keep nobody waiting for whom `close` was never called.
+        self._starter = threading.Thread(target=self._start_threads, name="akunu-starter", daemon=True)
+
+    def submit(self, work: Callable[[], T]) -> Future[T]:
+        """Begin `work` in a thread; its result."""
+        result: Future[T] = Future()
+        with self._lock:
+            self._idle -= 1
+            if self._starter.ident is None:
+                self._starter.start()
+        self._calls.put(_Call(work, result))
+        self._start_spare()
+        return result
+
+    def _start_spare(self) -> None:
+        with self._lock:
+            missing = max(_SPARE - self._idle, 0)
+            self._idle += missing
+        for _ in range(missing):
+            self._wanted.put(True)
+
+    def close(self) -> None:
+        """End the threads, once what they do is done."""
+        self._wanted.put(False)
+        if self._starter.ident is not None:
+            self._starter.join()
+
+    def _start_threads(self) -> None:
+        threads = list[threading.Thread]()
+        while self._wanted.get():
+            threads = [each for each in threads if each.is_alive()]
+            thread = threading.Thread(target=self._run_calls, name="akunu-stream", daemon=True)
+            thread.start()
+            threads.append(thread)
+        for _ in threads:
+            self._calls.put(None)
+        for thread in threads:
+            thread.join()
+
+    def _run_calls(self) -> None:
+        while True:
+            try:
+                call = self._calls.get(timeout=self._seconds)
+            except Empty:
+                with self._lock:
+                    if self._idle <= _SPARE:
+                        continue
+                    self._idle -= 1
+                return
+            if call is None:
+                return
+            call.run(self._count)
+            del call  # not while it waits for the next one
+
+    def _count(self) -> None:
+        """One thread more is idle: before its caller, who has the result, asks for another."""
+        with self._lock:
+            self._idle += 1
+
+
 class AsyncItems(AsyncIterator[Item], Generic[Item]):
     """The items of a stream, for `async for`.
 
@@ -82,8 +191,14 @@ class AsyncItems(AsyncIterator[Item], Generic[Item]):
     def __init__(self, stream: ItemStream[Item]) -> None:
         self._items = stream
         # A pool that streams share could be full of those that wait for the one that has no thread left.
-        self._thread = ThreadPoolExecutor(1, "akunu-stream")
+        self._own = ThreadPoolExecutor(1, "akunu-stream")
+        self._threads: StreamThreads | ThreadPoolExecutor = self._own
         self._ended = False
+
+    def run_in(self, threads: StreamThreads) -> Self:
+        """Return these items, made in threads that others use, too. Before the first one."""
+        self._threads = threads
+        return self
 
     def __aiter__(self) -> Self:
         return self
@@ -127,11 +242,11 @@ class AsyncItems(AsyncIterator[Item], Generic[Item]):
         return items
 
     async def _run(self, function: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, function)
+        return await asyncio.wrap_future(self._threads.submit(function))
 
     def _end(self) -> None:
         self._ended = True
-        self._thread.shutdown(wait=False)
+        self._own.shutdown(wait=False)
 
     def cancel(self) -> None:
         """End it: what runs stops within a step, and no more is begun."""
@@ -140,8 +255,7 @@ class AsyncItems(AsyncIterator[Item], Generic[Item]):
     async def aclose(self) -> None:
         """End it now, and wait until the model is free. No more can be read."""
         if not self._ended:
-            self._items.cancel()
-            closing = self._run(self._items.close)
+            closing = self._run(self._items.close)  # waits for locks, which the loop must not
             self._ended = True
             try:
                 await asyncio.shield(closing)

@@ -21,7 +21,7 @@ from akunu.server.auth import ANYONE, Holder, key_digest, presented_key
 from akunu.server.bodies import Bodies, Body, too_large
 from akunu.server.errors import ApiError, as_api_error, error_response
 from akunu.server.generations import RequestRecord
-from akunu.server.limits import Guesses, RateLimit
+from akunu.server.limits import Entries, Guesses, RateLimit
 from akunu.server.metrics import Meters
 from akunu.server.settings import Settings
 from akunu.server.site import PATHS
@@ -63,6 +63,7 @@ class Gate:
         self._rate = RateLimit(settings.requests_per_minute)
         self._guesses = Guesses()
         self._present = Counter[str]()  # requests by client
+        self._entries = Entries(self._present)
         self._bodies = Bodies(settings.max_bodies, self._present)
         self._uploads = Bodies(settings.max_bodies * _ON_DISK, self._present)
 
@@ -92,6 +93,7 @@ class Gate:
                 client = record.holder.id or _address(scope)
                 CLIENT.set(client)
                 self._present[client] += 1
+                await self._entries.turn(client)
                 body = self._body(scope, headers, client, receive)
             except ApiError as error:
                 await error_response(error, scope)(scope, receive, answer)
@@ -100,6 +102,8 @@ class Gate:
             async def receive_some() -> Message:
                 message = await body.receive()
                 record.bytes = body.size
+                if message["type"] == "http.disconnect":
+                    await self._entries.turn(client)  # to end takes as long as to begin
                 return message
 
             try:
@@ -121,6 +125,7 @@ class Gate:
         self._present[client] -= 1
         if not self._present[client]:
             del self._present[client]
+            self._entries.forget(client)
 
     def _body(self, scope: Scope, headers: Headers, client: str, receive: Receive) -> Body:
         """The body that is going to be read; refused before that, if its length is said and too much."""

@@ -241,7 +241,10 @@ async def generations(
 
             def streams() -> list[AsyncStream]:
                 given = _endless(entry.loaded, options) if endless else options
-                begun = [start(entry.loaded, _seeded(given, i)) for i, start in enumerate(starts)]
+                begun = [
+                    start(entry.loaded, _seeded(given, i)).run_in(server.workers.streams)
+                    for i, start in enumerate(starts)
+                ]
                 return [stream.patient() for stream in begun] if whole else begun
 
             if any(options.get(name) for name in _CONSTRAINED):

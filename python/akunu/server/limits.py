@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import math
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
@@ -13,12 +15,19 @@ from akunu.server.errors import ApiError
 from akunu.server.models import Entry
 from akunu.server.settings import Settings
 
-__all__ = ["Guesses", "RateLimit", "queue_place", "too_long"]
+__all__ = ["Entries", "Guesses", "RateLimit", "queue_place", "too_long"]
 
 _WRONG_KEYS: Final = 30
 """Wrong keys that one address may send: at once, and a minute."""
 _FORGET: Final = 1000
 """Clients known at a time before those whose allowance is full again are forgotten."""
+
+FEW: Final = 4
+"""Requests of a client that are no burden to others."""
+ENTRY_SECONDS: Final = 0.012
+"""Time between two entries of a client beside others, about twice that for which they have Python."""
+RECENT_SECONDS: Final = 10.0
+"""A client who was here so lately may come back at any time."""
 
 
 class RateLimit:
@@ -146,3 +155,48 @@ def queue_place(entry: Entry, count: int, settings: Settings, holder: Holder) ->
         entry.queue[holder.id] -= count
         if not entry.queue[holder.id]:
             del entry.queue[holder.id]
+
+
+class _Line:
+    """The requests of a client that wait to enter."""
+
+    def __init__(self) -> None:
+        self.first = asyncio.Lock()
+        self.at = -math.inf  # when the last one entered
+
+
+class Entries:
+    """Turns to enter: a client that sends many requests at once has half of the time of those who take them.
+
+    Parameters
+    ----------
+    present
+        The number of requests that each client has, those that have not entered among them.
+    """
+
+    def __init__(self, present: Counter[str], clock: Callable[[], float] = time.monotonic) -> None:
+        self._present = present
+        self._clock = clock
+        self._lines: dict[str, _Line] = {}
+        self._latest, self._before = ("", -math.inf), -math.inf  # who came, and when somebody else did
+
+    async def turn(self, client: str) -> None:
+        """Wait until a request of a client may enter: at once, unless it has many and others come, too."""
+        now = self._clock()
+        if client != self._latest[0]:
+            self._before = self._latest[1]
+        self._latest = client, now
+        if self._present[client] <= FEW or not self._others_lately(client):
+            return
+        line = self._lines.setdefault(client, _Line())
+        async with line.first:  # where the loop is behind, those who wait do not enter together
+            await asyncio.sleep(max(line.at + ENTRY_SECONDS - self._clock(), 0))
+            line.at = self._clock()
+
+    def forget(self, client: str) -> None:
+        """Forget a client that has no requests."""
+        self._lines.pop(client, None)
+
+    def _others_lately(self, client: str) -> bool:
+        latest, at = self._latest
+        return (at if client != latest else self._before) > self._clock() - RECENT_SECONDS

@@ -234,7 +234,7 @@ async def _segments(
 
             def opened() -> AsyncSegmentStream:
                 stream: AsyncSegmentStream = entry.loaded.atranscribe_stream(recording, **fields.options())
-                return stream
+                return stream.run_in(server.workers.streams)
 
             constrained = fields.grammar or fields.regex or fields.choice
             stream = await (server.workers.compiled(opened) if constrained else asyncio.to_thread(opened))

@@ -42,8 +42,11 @@ _DESCRIPTORS: Final = 8192
 _OTHER_FILES: Final = 64
 """Descriptors that are not of connections: of models, of what they read, of the system."""
 
-_BACKLOG: Final = 128
+_BACKLOG: Final = 512
 """Connections that wait to be taken."""
+
+_TAKEN: Final = 4
+"""Connections that are taken in a round of the event loop: requests of others need several rounds each."""
 
 
 class _Uvicorn(uvicorn.Server):
@@ -76,6 +79,12 @@ class _Uvicorn(uvicorn.Server):
     def _force_exit(self) -> None:
         logging.disable()  # what is given up now would be a traceback each
         self.force_exit = True
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        self.config.backlog = _TAKEN  # asyncio's word for both
+        await super().startup(sockets)
+        for sock in sockets or ():
+            sock.listen(_BACKLOG)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._state.draining = True

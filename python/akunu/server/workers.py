@@ -15,6 +15,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import ContextVar, copy_context
 from typing import Any, Final, NamedTuple, ParamSpec, TypeVar
 
+from akunu.api.item_streams import StreamThreads
 from akunu.server.errors import ApiError
 
 __all__ = ["CLIENT", "COMPILE_SECONDS", "LARGE", "Workers"]
@@ -123,6 +124,8 @@ class Workers:
         self._small = _Turns(_SMALL_THREADS, "akunu-small")
         self._large = _Turns(_LARGE_THREADS, "akunu-large", spare=1)
         self._compiling = _Turns(_COMPILE_THREADS, "akunu-compile", spare=1)
+        self.streams = StreamThreads()
+        """The threads that wait for what models make."""
         self._changes = ThreadPoolExecutor(_CHANGES, "akunu-models")
 
     async def sized(self, size: int, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -176,4 +179,5 @@ class Workers:
         """End the threads, once what they do is done."""
         for pool in (self._small, self._large, self._compiling):
             pool.close()
+        self.streams.close()
         self._changes.shutdown(cancel_futures=True)

@@ -34,7 +34,7 @@ from akunu.api.scheduling.choosing import NO_DRAFTS, Drafts, choose_drafts
 from akunu.api.scheduling.counts import Beginnings, ModelStats
 from akunu.api.scheduling.drafts import UsualTrust
 from akunu.api.scheduling.sequence import Ran, Sequence
-from akunu.api.scheduling.sharing import Sharing, fitting, row_shares
+from akunu.api.scheduling.sharing import ReaderTurns, Sharing, fitting, row_shares
 from akunu.api.scheduling.turns import Turns
 from akunu.base.errors import AkunuError
 
@@ -112,6 +112,7 @@ class Planner:
         self._turns = Turns()
         self._usual = UsualTrust()
         self._sharing = Sharing(engine.chunk, engine.max_logits)
+        self._readers = ReaderTurns()
         self._beginnings = Beginnings()
         self._totals: Counter[str] = Counter()
         self._pages = engine.pages  # while a step runs nobody asks the engine
@@ -250,6 +251,7 @@ class Planner:
                 if part.written:
                     self._totals["model_drafted_tokens"] += drafts
                     self._totals["model_accepted_tokens"] += new - 1
+        self._readers.ran(self.running, ended, sharing.others_lately)
         if most and plan.decoding:
             sharing.costs.measured(rows, (ended - start) / min(steps, most))
         elif not plan.decoding and run > 0:

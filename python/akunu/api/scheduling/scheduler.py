@@ -141,7 +141,7 @@ class Scheduler:
             try:
                 progress = self._step()
             finally:
-                self._stop_leading(progress)
+                self._stop_leading(progress and not sequence.leads_on)
             with self._lock:
                 if not progress and not (self._leading or sequence.due or sequence.cancelled):
                     self._check_patience(sequence, deadline)
@@ -178,7 +178,8 @@ class Scheduler:
         if self._leading:
             return
         if self._heir is None:
-            self._heir = next((each for each in self._readers if each.hungry and not each.due), None)
+            idle = [each for each in self._readers if each.hungry and not each.due]
+            self._heir = next((each for each in idle if each.slot is not None), idle[0] if idle else None)
         if self._heir in self._readers:
             self._readers[self._heir].notify()
 

@@ -124,10 +124,16 @@ class Sequence:
     """The number of these that the constraint forced after the last sampled one: rows of the next step."""
     ahead: int = AHEAD
     """Chunks that it runs ahead of its reader, who is woken when half of them are ready, and takes all."""
+    in_turn: bool = False
+    """Whether its reader is woken when it is `called`, as those of many sequences are: see `ReaderTurns`."""
+    called: bool = False
+    """Whether its reader is woken now, for all that is ready."""
     ready: deque[Chunk | ConstrainedChunk] = field(default_factory=deque)
     """Generated, and not taken by the reader yet."""
     taking: bool = False
     """Whether its reader has begun to take what is ready."""
+    taken_at: float = 0.0
+    """`time.perf_counter()` when its reader last took something; 0: it has had nothing."""
     ready_at: float = 0.0
     """`time.perf_counter()` when the last of it was made ready."""
     slot: int | None = None
@@ -210,18 +216,31 @@ class Sequence:
     @property
     def hungry(self) -> bool:
         """Whether more should be computed. A sequence runs ahead while its reader wakes up."""
-        return len(self.ready) < self.ahead and not (self.ended or self.cancelled or self.error)
+        ahead = WHOLE_AHEAD if self.in_turn else self.ahead
+        return len(self.ready) < ahead and not (self.ended or self.cancelled or self.error)
 
     @property
     def due(self) -> bool:
         """Whether its reader should take what is ready."""
         ready = len(self.ready)
-        return ready > 0 and (self.taking or 2 * ready >= self.ahead or not self.hungry)
+        if not ready or self.taking or not self.hungry:
+            return ready > 0
+        return 2 * ready >= self.ahead and (self.called or not (self.in_turn and self.taken_at))
+
+    @property
+    def leads_on(self) -> bool:
+        """Whether its reader, who led a step, leads the next one, too: then no other is woken for that.
+
+        That is where it waits for several chunks. A step that follows at once has no rows of readers who want
+        each, and have not taken the last one yet.
+        """
+        patient = self.in_turn or self.ahead > AHEAD
+        return patient and self.slot is not None and self.hungry and not self.due
 
     def pop(self) -> Chunk | ConstrainedChunk:
         """Take the oldest of what is ready."""
         chunk = self.ready.popleft()
-        self.taking = bool(self.ready)
+        self.taking, self.called, self.taken_at = bool(self.ready), False, time.perf_counter()
         return chunk
 
     def idle_for(self) -> float:
@@ -264,8 +283,8 @@ class Sequence:
             self.began, self.cached_tokens = time.perf_counter(), min(cached, len(self.prompt))
 
     def displace(self) -> None:
-        """Take the sequence's slot away."""
-        self.slot, self.length, self.sought = None, 0, None
+        """Take the sequence's slot away. Its reader may take what is ready at once."""
+        self.slot, self.length, self.sought, self.in_turn = None, 0, None, False
         self.kept.clear()
 
     def restored(self, length: int) -> None:

@@ -1,4 +1,4 @@
-"""Limits on what a step costs where several owners share an engine: prompts, drafts, and rows of others.
+"""Limits on what owners who share an engine cost each other: prompts, drafts, rows, readers that wake up.
 
 Whoever decodes, comes, or was here lately waits for the end of another owner's step. What rows cost is
 learned from the steps.
@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from collections.abc import Sequence as SequenceOf
+from operator import attrgetter
 from typing import Final
 
 from akunu.api.scheduling.drafts import CHAIN_SECONDS, StepCosts
 from akunu.api.scheduling.sequence import Sequence
 
-__all__ = ["Sharing", "fitting", "row_shares"]
+__all__ = ["ReaderTurns", "Sharing", "fitting", "row_shares"]
 
 MIXED_ROWS: Final = 64
 """The least number of rows of prompts in a step in which others decode: what a new prompt may cost. More
@@ -24,6 +25,8 @@ FOREIGN_ROWS: Final = 8
 """The least number of them where another owner's sequences decode."""
 FOREIGN_TIMES: Final = 2.0
 """The time of a step over that without the owner with most sequences, from which on others run without it."""
+OWED_SECONDS: Final = 0.015
+"""The most time that is kept for others who are not there: a short request then runs without the heaviest."""
 FOREIGN_DRAFTS: Final = 1.5
 """The most time of a step with drafts over that without, where another owner waits for its end, or may."""
 RECENT_SECONDS: Final = 10.0
@@ -32,6 +35,13 @@ RECENT_SHARE: Final = 8
 """The share of `CHAIN_SECONDS` that a step may take which such an owner would wait for."""
 RECENT_ROWS: Final = 16
 """The least number of rows of prompts in such a step, however long it takes."""
+
+FEW: Final = 2
+"""Sequences of an owner whose readers are a burden to nobody."""
+TURN_SECONDS: Final = 0.01
+"""Time between two wake-ups of an owner's readers, on average: some per cent of Python's time."""
+MOST_SECONDS: Final = 0.1
+"""The most time for which a reader is not woken that has something to take."""
 
 
 def fitting(done: int, seconds: float, most: int) -> int:
@@ -114,7 +124,7 @@ class Sharing:
         here = {sequence.salt for sequence in (*writing, *prompts)}
         self._telling = self._mixed // 2 + 1
         if not (writing or begin):
-            if not self._others_lately(here):
+            if not self.others_lately(here):
                 return self._chunk
             self._telling = max(self._mixed // RECENT_SHARE, RECENT_ROWS)
             return self._telling
@@ -144,12 +154,12 @@ class Sharing:
         here = {sequence.salt for sequence in writing}
         seconds = FOREIGN_DRAFTS * self.costs.usual(rows)
         if len(here) == 1:
-            if not self._others_lately(here):
+            if not self.others_lately(here):
                 return self._max_logits
             seconds = max(seconds, CHAIN_SECONDS / RECENT_SHARE)
         return min(self._max_logits, self.costs.rows_within(rows, seconds))
 
-    def _others_lately(self, here: set[str | None]) -> bool:
+    def others_lately(self, here: set[str | None]) -> bool:
         """Whether owners other than these may come back while a step runs."""
         lately = self.ended_at - RECENT_SECONDS
         self._seen = {owner: at for owner, at in self._seen.items() if at > lately}
@@ -157,7 +167,8 @@ class Sharing:
 
     def ran(self, owners: Iterable[str | None], seconds: float, without_heaviest: bool) -> None:
         """Note who was in a step that has just ended, and how long it took."""
-        self._owed = max(self._owed - seconds, 0.0) if without_heaviest else seconds
+        owed = self._owed + (-seconds if without_heaviest else seconds)
+        self._owed = min(max(owed, 0.0), max(OWED_SECONDS, seconds))
         self._seen.update(dict.fromkeys(owners, self.ended_at))
 
     def read(self, rows: int, seconds: float) -> None:
@@ -165,3 +176,51 @@ class Sharing:
         fits = fitting(rows, seconds, self._chunk)
         if fits > self._mixed or rows >= self._telling:  # a few rows are slow for their number
             self._mixed, self._pace = max(MIXED_ROWS, fits), rows / max(seconds, 1e-6)
+
+
+class ReaderTurns:
+    """Turns in which readers are woken.
+
+    To wake a reader is two changes of threads and, in a server, an event for its client. All of them take
+    Python's lock from others. So where other owners are there, too, each reader of an owner with many
+    sequences gets all that is ready when it is its turn, rather than each token at once. A slow model has
+    more turns than tokens: each of these is sent at once.
+    """
+
+    def __init__(self) -> None:
+        self._turns: dict[str | None, float] = {}  # owners with many sequences, and the turns that they have
+        self._at = 0.0
+
+    def ran(
+        self, running: SequenceOf[Sequence], now: float, others: Callable[[set[str | None]], bool]
+    ) -> None:
+        """A step has ended.
+
+        Parameters
+        ----------
+        running
+            Sequences with slots.
+        now
+            `time.perf_counter()`.
+        others
+            Whether owners besides these may come while a step runs.
+        """
+        count = Counter(sequence.salt for sequence in running)
+        many = {owner for owner, n in count.items() if n > FEW}
+        if many and len(count) == 1 and not others(many):
+            many = set()
+        new = (now - self._at) / TURN_SECONDS
+        self._turns = {owner: min(self._turns.get(owner, 1.0) + new, count[owner]) for owner in many}
+        self._at = now
+        for sequence in running:
+            sequence.in_turn = sequence.salt in many
+        for owner in many:
+            self._call(owner, (s for s in running if s.salt == owner and s.ready and not s.called), now)
+
+    def _call(self, owner: str | None, waiting: Iterable[Sequence], now: float) -> None:
+        """Wake who has waited for longest."""
+        for sequence in sorted(waiting, key=attrgetter("taken_at")):
+            if self._turns[owner] < 1 and now - sequence.taken_at < MOST_SECONDS:
+                break
+            sequence.called = True
+            self._turns[owner] -= 1
