@@ -9,6 +9,7 @@ import pytest
 
 from akunu.server.auth import Holder
 from akunu.server.errors import ApiError
+from akunu.server.openai_responses import _split_behind
 from akunu.server.stored import ResponseStore
 
 WEATHER = {
@@ -171,6 +172,22 @@ def test_logprobs_are_given_where_they_are_asked_for(client):
     assert told == [entry.model_dump() for entry in entries]
     for event in deltas:
         assert b"".join(bytes(entry.bytes) for entry in event.logprobs).decode() == event.delta
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens", "told"),
+    [
+        ("4", "4", 1),
+        ("4", "4| ", 1),
+        ("4 ", "4| ", 2),
+        (" is", " is|\n|\n", 1),
+        ("a\n", "a|\n| ", 2),
+        ("", " ", 0),
+    ],
+)
+def test_spaces_that_are_held_back_keep_their_logprobs(text, tokens, told):
+    entries = [{"bytes": list(token.encode())} for token in tokens.split("|")]
+    assert _split_behind(text, entries) == (entries[:told], entries[told:])
 
 
 def test_an_answer_with_logprobs_is_repeated_as_it_came(client):

@@ -90,6 +90,21 @@ def _conversation(previous: Stored | None) -> list[dict[str, Any]]:
     return previous.conversation if previous else []
 
 
+def _split_behind(
+    text: str, entries: list[dict[str, Any]]
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Return the tokens that a text has, and those of the spaces behind it, which were held back."""
+    at, left = len(entries), b""
+    while at and not (spaces := bytes(entries[at - 1]["bytes"])).strip():
+        at, left = at - 1, spaces + left
+    held = len(left) - (len(text) - len(text.rstrip()))  # those that the text ends with are its own
+    behind = len(entries)
+    while behind > at and held >= len(entries[behind - 1]["bytes"]) > 0:
+        behind -= 1
+        held -= len(entries[behind]["bytes"])
+    return entries[:behind], entries[behind:]
+
+
 class _Answer:
     """One response while it is generated."""
 
@@ -180,9 +195,9 @@ class _Answer:
                 if step.piece is not None and self._fields.logprobs:
                     untold += token_entries(step.generation.model, step.piece)
                 for happening in self._blocks.feed(step.deltas):
-                    what, block, _ = happening
+                    what, block, text = happening
                     if what == "text":  # the first of the tokens' texts has them all
-                        self._told, untold = untold, []
+                        self._told, untold = _split_behind(text, untold)
                         self._entries.setdefault(block.index, []).extend(self._told)
                     yield happening
                 thought += step.reasoning_tokens

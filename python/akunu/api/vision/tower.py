@@ -27,7 +27,7 @@ KEPT_BYTES: Final = 256 << 20
 """Most bytes of encoded images that are kept, unless one alone is larger."""
 _SAMPLE: Final = 4096
 _KEPT_FLOATS: Final = 8 << 20
-"""Most floats of patches whose memory is kept for the next image, as new memory costs more than what is written."""
+"""Most floats of patches whose memory is kept for the next image: new memory costs more than writing."""
 
 
 class _Patches(Protocol):
