@@ -186,7 +186,7 @@ def test_an_agent_runs_to_its_end(client):
             result = json.dumps({"city": city, "sky": "rain", "temperature": 12})
             messages.append({"role": "tool", "tool_call_id": call.id, "content": result})
     assert [each["role"] for each in messages] == ["user", "assistant", "tool", "assistant"]
-    assert "12 degrees" in message.content
+    assert "rain" in message.content
     assert answer.usage.prompt_tokens_details.cached_tokens > answer.usage.prompt_tokens / 2
 
 
