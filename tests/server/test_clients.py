@@ -207,7 +207,7 @@ def test_thoughts_are_the_summary_where_one_is_asked_for(thinker, summary):
     with openai.OpenAI(base_url=f"{thinker.url}/v1", api_key="any", max_retries=0) as client:
         asked = {
             "model": "ember",
-            "input": "Hi",
+            "input": "Tell me a story.",
             "reasoning": reasoning,
             "max_output_tokens": 40,
             "temperature": 0,

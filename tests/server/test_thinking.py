@@ -11,7 +11,7 @@ from akunu.chat import ChatTemplate
 from .conftest import serving
 
 OPENED = "{% for m in messages %}{{ m.content }}{% endfor %}{{ '<think>' if enable_thinking != false }}"
-HELLO = [{"role": "user", "content": "Hello"}]
+HELLO = [{"role": "user", "content": "Tell me a story."}]
 
 
 @pytest.fixture(scope="module")

@@ -104,7 +104,7 @@ class _Call(NamedTuple):
 
 
 class StreamThreads:
-    """As many threads as there are calls at a time, each of which may take long.
+    """Threads for calls that may take long: there are as many as there are calls at a time.
 
     A pool of so many threads could be full of streams that wait for the one that has none. To start a thread
     is to wait until it runs, for milliseconds where others have Python's lock: a thread does that which does
@@ -191,7 +191,7 @@ class AsyncItems(AsyncIterator[Item], Generic[Item]):
     def __init__(self, stream: ItemStream[Item]) -> None:
         self._items = stream
         # A pool that streams share could be full of those that wait for the one that has no thread left.
-        self._own = ThreadPoolExecutor(1, "akunu-stream")
+        self._own = ThreadPoolExecutor(2, "akunu-stream")  # one that waits for an item, and one that ends it
         self._threads: StreamThreads | ThreadPoolExecutor = self._own
         self._ended = False
 
