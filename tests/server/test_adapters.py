@@ -163,7 +163,7 @@ def test_an_adapter_is_merged_at_the_terminal(adapter, tmp_path, capsys, monkeyp
     monkeypatch.setattr("sys.stdin", io.StringIO())
     out = tmp_path / "pirate.gguf"
     assert main(["convert", "ember", str(out), "--type", "f32", "--merge", str(adapter)]) == 0
-    words = ["-t", "1", "--device", "cpu", "--temp", "0", "-n", "12", "Who are you?"]
+    words = ["-t", "1", "--device", "cpu", "--temp", "0", "-n", "12", "What is the capital of France?"]
     texts = []
     for model in (["--adapter", str(adapter)], ["-m", str(out)]):
         capsys.readouterr()
