@@ -86,7 +86,9 @@ def test_a_text_is_one_of_its_choices_whatever_characters_they_have(make) -> Non
 
 def test_there_may_be_thousands_of_choices() -> None:
     choices = [f"word {n}" for n in range(5000)]
-    texts = {ember().generate("One of them:", choice=choices, seed=seed, temperature=2.0).text for seed in range(4)}
+    texts = {
+        ember().generate("One of them:", choice=choices, seed=seed, temperature=2.0).text for seed in range(4)
+    }
     assert texts <= set(choices) and len(texts) > 1
 
 

@@ -98,7 +98,7 @@ class Patches:
     def key(self) -> bytes:
         """A hash of all that the tower is given: SHA-256, for which processors have instructions."""
         found = sha256(repr((self.picture.shape, self.patch, self.merge, self.frames, self.scale)).encode())
-        found.update(np.ascontiguousarray(self.picture))
+        found.update(np.ascontiguousarray(self.picture).data)
         return found.digest()[:16]
 
     @property
