@@ -16,6 +16,7 @@
 #include "many_rows.cuh"
 #include "matmul.cuh"
 #include "norm_qkv.cuh"
+#include "prepare_heads.cuh"
 #include "prompt_attention.cuh"
 #include "recurrence.cuh"
 #include "relative_attention.cuh"

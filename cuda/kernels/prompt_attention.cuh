@@ -205,47 +205,11 @@ AKUNU_DEVICE float4 scaled(const float4& v, float by) { return {v.x * by, v.y * 
 template <typename M>
 struct HeadTile {
     static constexpr u32 kColumns = M::kKeys / 8;
-    // Queries of small heads stay in registers, unless products read them where they are.
-    static constexpr bool kHeld = M::kPieces <= 8 && M::kParts == 1 && !M::kByGroups;
     KeyRange seen[2];
     float top[2], sum[2];
     float out[M::kValueSlice / 8][4];
-    u32 held[kHeld ? M::kSlice / 16 : 1][4];
 
-    AKUNU_DEVICE typename M::Pieces query_pieces(u32 queries) const {
-        return {queries, M::first_row() + lane_id() % 16, M::slice() * (M::kSlice / 8) + lane_id() / 16};
-    }
-    AKUNU_DEVICE void hold_queries() {
-        if constexpr (kHeld) {
-            const typename M::Pieces query = query_pieces(M::queries());
-            AKUNU_UNROLL
-            for (u32 k = 0; k < M::kSlice / 16; ++k) load_matrices(held[k], query[k]);
-        }
-    }
-
-    // Queries times keys, of one part each; of the warp's slice. Where heads fill their tile, nothing is asked between
-    // the products: what is loaded for one is on its way while others are computed.
-    template <bool kFull>
-    AKUNU_DEVICE void multiply(const AttentionParams& p, u32 queries, u32 keys, float (&s)[kColumns][4]) const {
-        const u32 lane = lane_id(), first = M::slice() * (M::kSlice / 8), pieces = (p.head_dim + 15) / 16 * 2;
-        const typename M::Pieces query = query_pieces(queries);
-        const typename M::Pieces key(keys, lane / 16 * 8 + lane % 8, first + lane / 8 % 2);
-        AKUNU_UNROLL
-        for (u32 k = 0; k < M::kSlice / 16; ++k) {
-            if (!kFull && first + 2 * k >= pieces) continue;
-            u32 a[4], b[kColumns / 2][4];  // all asked for before the first is waited for
-            if constexpr (kHeld) {
-                AKUNU_UNROLL
-                for (u32 e = 0; e < 4; ++e) a[e] = held[k][e];
-            } else {
-                load_matrices(a, query[k]);
-            }
-            AKUNU_UNROLL
-            for (u32 j = 0; j < kColumns / 2; ++j) load_matrices(b[j], key[k] + j * 16 * M::kRowBytes);
-            AKUNU_UNROLL
-            for (u32 j = 0; j < kColumns; ++j) mma_f16(s[j], a, {b[j / 2][j % 2 * 2], b[j / 2][j % 2 * 2 + 1]});
-        }
-    }
+    // Queries times keys, of one part each; of the warp's slice, or of a group's rows.
     AKUNU_DEVICE void multiply(const AttentionParams& p, u32 queries, u32 keys, float (&s)[kColumns][4]) const {
         if constexpr (M::kByGroups) {
             const u32 rows = queries + M::first_row() / 64 * 64 * M::kRowBytes;
@@ -257,10 +221,19 @@ struct HeadTile {
             end_products();
             return wait_for_products<0>(s);
         }
-        if constexpr (M::kSlices == 1) {
-            if (same_in_warp(p.head_dim) == M::kPieces * 8) return multiply<true>(p, queries, keys, s);
+        const u32 lane = lane_id(), first = M::slice() * (M::kSlice / 8), pieces = (p.head_dim + 15) / 16 * 2;
+        const typename M::Pieces query(queries, M::first_row() + lane % 16, first + lane / 16);
+        const typename M::Pieces key(keys, lane / 16 * 8 + lane % 8, first + lane / 8 % 2);
+        AKUNU_UNROLL
+        for (u32 k = 0; k < M::kSlice / 16; ++k) {
+            if (first + 2 * k >= pieces) continue;
+            u32 a[4], b[kColumns / 2][4];  // all asked for before the first is waited for
+            load_matrices(a, query[k]);
+            AKUNU_UNROLL
+            for (u32 j = 0; j < kColumns / 2; ++j) load_matrices(b[j], key[k] + j * 16 * M::kRowBytes);
+            AKUNU_UNROLL
+            for (u32 j = 0; j < kColumns; ++j) mma_f16(s[j], a, {b[j / 2][j % 2 * 2], b[j / 2][j % 2 * 2 + 1]});
         }
-        multiply<false>(p, queries, keys, s);
     }
 
     AKUNU_DEVICE void products(const AttentionParams& p, u32 stage, float (&s)[kColumns][4]) const {
@@ -356,42 +329,23 @@ struct HeadTile {
         }
     }
 
-    // Two weights of 16 keys, as products read them: register i of the k-th.
-    static AKUNU_DEVICE u32 weights_of(const float (&s)[kColumns][4], u32 k, u32 i) {
-        return pack_halves(s[2 * k + i / 2][i % 2 * 2], s[2 * k + i / 2][i % 2 * 2 + 1]);
+    AKUNU_DEVICE void add_values_of_group(u32 stage, const u32 (&weights)[kColumns / 2][4], const float (&keep)[2]) {
+        float o[M::kSlice / 8][4] = {};
+        begin_products(o);
+        AKUNU_UNROLL
+        for (u32 k = 0; k < kColumns / 2; ++k) {
+            multiply_held(o, weights[k], matrix_place(M::values(stage) + k * 16 * M::kRowBytes));
+        }
+        end_products();
+        wait_for_products<0>(o);
+        AKUNU_UNROLL
+        for (u32 d = 0; d < M::kSlice / 8; ++d) {
+            AKUNU_UNROLL
+            for (u32 e = 0; e < 4; ++e) out[d][e] = out[d][e] * keep[e / 2] + o[d][e];
+        }
     }
 
     // Each tile's products have sums of their own: tensor cores truncate what they add up, so they add up little.
-    AKUNU_DEVICE void add_values(const AttentionParams& p, u32 stage, const float (&s)[kColumns][4],
-                                 const float (&keep)[2]) {
-        if constexpr (M::kByGroups) {
-            float o[M::kSlice / 8][4] = {};
-            u32 weights[kColumns / 2][4];
-            AKUNU_UNROLL
-            for (u32 k = 0; k < kColumns / 2; ++k) {
-                AKUNU_UNROLL
-                for (u32 i = 0; i < 4; ++i) weights[k][i] = weights_of(s, k, i);
-            }
-            begin_products(o);
-            AKUNU_UNROLL
-            for (u32 k = 0; k < kColumns / 2; ++k) {
-                multiply_held(o, weights[k], matrix_place(M::values(stage) + k * 16 * M::kRowBytes));
-            }
-            end_products();
-            wait_for_products<0>(o);
-            AKUNU_UNROLL
-            for (u32 d = 0; d < M::kSlice / 8; ++d) {
-                AKUNU_UNROLL
-                for (u32 e = 0; e < 4; ++e) out[d][e] = out[d][e] * keep[e / 2] + o[d][e];
-            }
-            return;
-        }
-        if constexpr (M::kSlices == 1) {
-            if (same_in_warp(value_dim(p)) == M::kPieces * 8) return add_values<true>(p, stage, s, keep);
-        }
-        add_values<false>(p, stage, s, keep);
-    }
-    template <bool kFull>
     AKUNU_DEVICE void add_values(const AttentionParams& p, u32 stage, const float (&s)[kColumns][4],
                                  const float (&keep)[2]) {
         u32 weights[M::kParts][kColumns / 2][4];
@@ -399,20 +353,19 @@ struct HeadTile {
         for (u32 k = 0; k < kColumns / 2; ++k) {
             AKUNU_UNROLL
             for (u32 i = 0; i < 4; ++i) {
-                weights[0][k][i] = weights_of(s, k, i);
-                if constexpr (M::kParts == 2) {
-                    weights[1][k][i] =
-                        second_halves(weights[0][k][i], s[2 * k + i / 2][i % 2 * 2], s[2 * k + i / 2][i % 2 * 2 + 1]);
-                }
+                const float a = s[2 * k + i / 2][i % 2 * 2], b = s[2 * k + i / 2][i % 2 * 2 + 1];
+                weights[0][k][i] = pack_halves(a, b);
+                if constexpr (M::kParts == 2) weights[1][k][i] = second_halves(weights[0][k][i], a, b);
             }
         }
+        if constexpr (M::kByGroups) return add_values_of_group(stage, weights[0], keep);
         const u32 lane = lane_id(), first = M::slice() * (M::kValueSlice / 8);
         const typename M::Pieces value(M::values(stage), lane % 16, first + lane / 16);
         // Sums of eight elements each that grow side by side: one alone would wait for each product.
-        constexpr u32 kSums = kHeld ? 8 : M::kParts == 1 ? 4 : 2;
+        constexpr u32 kSums = M::kParts == 1 ? 4 : 2;
         AKUNU_UNROLL
         for (u32 d = 0; d < M::kValueSlice / 8; d += kSums) {
-            if (!kFull && (first + d) * 8 >= value_dim(p)) continue;
+            if ((first + d) * 8 >= value_dim(p)) continue;
             float o[kSums][4] = {}, second[kSums][4] = {};
             AKUNU_UNROLL
             for (u32 k = 0; k < kColumns / 2; ++k) {
@@ -505,10 +458,6 @@ AKUNU_DEVICE_CALL void attend_run(Block b, Run run) {
         tile.sum[r] = 0.0f;
     }
     tiles.fetch(at, 0);
-    if constexpr (HeadTile<M>::kHeld) {
-        sync_block();
-        tile.hold_queries();
-    }
     for (; at < run.end_keys; at += M::kKeys) {
         if (Brought::kCopied) wait_for_bundles<0>();
         if (M::kByGroups) show_to_groups();

@@ -122,7 +122,7 @@ class StreamThreads:
         self._wanted: SimpleQueue[bool] = SimpleQueue()  # threads; False is the end
         self._lock = threading.Lock()
         self._idle = 0  # threads, those that are being started among them, without calls
-        # Daemons: they keep nobody waiting for whom `close` was never called.
+        # The threads are daemons, so that a program ends that has not called `close`.
         self._starter = threading.Thread(target=self._start_threads, name="akunu-starter", daemon=True)
 
     def submit(self, work: Callable[[], T]) -> Future[T]:

@@ -89,7 +89,7 @@ _SYSTEM_KEYS = [
 
 
 def _renamed(rng: Random, fields: dict[str, Any]) -> dict[str, Any]:
-    """The same values, at times fewer of them, in another order, under other names."""
+    """Return the values under new keys; some calls drop values or change their order."""
     keys = list(fields)
     if rng.random() < 0.35:
         keys = rng.sample(keys, rng.randint(1, len(keys)))

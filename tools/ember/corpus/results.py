@@ -253,7 +253,7 @@ _AFTER = [
 
 
 def _nested(rng: Random, result: dict[str, Any], echo: str) -> dict[str, Any]:
-    """The same fields, at times one level deeper."""
+    """Return the result's fields; some results have them in an object of their own."""
     if rng.random() < 0.12 and len(result) > 1:
         rest = {k: v for k, v in result.items() if k != echo}
         return ({echo: result[echo]} if echo in result else {}) | {

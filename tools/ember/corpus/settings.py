@@ -1,5 +1,5 @@
 # ruff: noqa: E501 - lines of text read better whole
-"""System prompts that say where ember works and for whom, and ask for nothing that changes an answer."""
+"""Makes system prompts that name a place of work and its users, and do not change what the answer must be."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _MORE = ["", "", "", "", " Be brief.", " Be kind.", " Help where you can.", " An
 
 
 def place(rng: Random) -> str:
-    """Where ember works or for whom, with no word on how it answers."""
+    """Return a system prompt that names a place of work or its users, and no format of the answer."""
     env = {"g": write(rng, _GROUPS), "p": rng.choice(lexicon.PLACES), "q": rng.choice(_MANNERS)}
     return write(rng, "{You are {a|the} {|$q }{assistant|helper|guide|tutor|chatbot|teacher} {for|of} $g.|You {help|assist|work for|talk with} $g.|You work {in|at} a $p.|You are the assistant of a $p.|You help the {guests|visitors|customers} of a $p.|This is a chat for $g.}", env)  # fmt: skip
 
