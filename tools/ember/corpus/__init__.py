@@ -8,25 +8,32 @@ from random import Random
 from .again import again_chat
 from .comprehension import comprehension
 from .continuations import continuation, plain_text
+from .dialogs import dialog_chat
 from .edits import edit_chat
 from .extraction import extraction
 from .extras import reading
 from .follow_ups import conversation, follow_up, memory, no_memory
 from .forms import form_chat
 from .kept_out import is_kept_out
+from .keyed import keyed_chat
 from .list_chats import list_chat, plain_list_system
 from .listings import listing_chat
 from .mixed import mixed_chat
 from .multi import after, long_chat, story_request, talk_chat, told
 from .notices import notice_chat
 from .objects import object_chat
+from .orders import order_chat
 from .passages import passage
 from .personas import format_chat, persona_chat, role_chat
+from .portions import portion_chat
+from .remarks import host_chat
 from .requests import request_chat
 from .results import lookup_chat
 from .sample import Sample, is_held_out
 from .sayings import saying_text
+from .scenes import scene_chat
 from .story_chats import story_chat, story_rest, story_text
+from .strangers import stranger_chat
 from .structured import structured
 from .tales import asked_story, continued_story
 from .tools import no_tool_chat, tool_chat
@@ -37,14 +44,14 @@ __all__ = ["MIXTURE", "Sample", "is_held_out", "samples"]
 
 # shares of the documents; a story is about ten times as long as a task
 MIXTURE: dict[Callable[[Random], Sample], float] = {
-    story_text: 1.2,
-    story_rest: 0.5,
-    story_chat: 1.0,
-    story_request: 1.5,
-    wished_story: 1.2,
-    there_was: 0.6,
-    plain_text: 2.0,
-    continuation: 8.0,
+    story_text: 1.8,
+    story_rest: 0.8,
+    story_chat: 1.4,
+    story_request: 2.2,
+    wished_story: 1.8,
+    there_was: 0.9,
+    plain_text: 2.8,
+    continuation: 12.0,
     conversation: 12.0,
     talk_chat: 52.0,
     form_chat: 22.0,
@@ -62,24 +69,31 @@ MIXTURE: dict[Callable[[Random], Sample], float] = {
     long_chat: 0.8,
     extraction: 4.0,
     structured: 15.0,
-    tool_chat: 6.0,
-    no_tool_chat: 7.0,
-    request_chat: 48.0,
+    tool_chat: 8.0,
+    no_tool_chat: 9.0,
+    request_chat: 62.0,
     reading: 1.5,
     comprehension: 8.0,
-    passage: 60.0,
+    passage: 46.0,
     edit_chat: 62.0,
-    lookup_chat: 16.0,
+    lookup_chat: 24.0,
     listing_chat: 22.0,
     object_chat: 22.0,
-    notice_chat: 42.0,
+    notice_chat: 36.0,
     trade_chat: 14.0,
-    rows_text: 4.0,
-    saying_text: 1.0,
+    rows_text: 5.5,
+    saying_text: 1.5,
     again_chat: 22.0,
     mixed_chat: 62.0,
-    asked_story: 2.2,
-    continued_story: 1.2,
+    asked_story: 3.4,
+    continued_story: 1.8,
+    scene_chat: 100.0,
+    stranger_chat: 112.0,
+    dialog_chat: 40.0,
+    keyed_chat: 32.0,
+    portion_chat: 24.0,
+    order_chat: 28.0,
+    host_chat: 10.0,
 }
 
 
