@@ -65,7 +65,9 @@ def told_again(rng: Random) -> Sample:
     for text, asked in rng.sample(TOLD, rng.choice((1, 1, 1, 2))):
         said = write(rng, text, scene)
         said = said[0].upper() + said[1:]
-        lead = rng.choice(["", "", "", "", "Hi! ", "By the way: ", "You should know: ", "Hello. ", "Listen: "])
+        lead = rng.choice(
+            ["", "", "", "", "Hi! ", "By the way: ", "You should know: ", "Hello. ", "Listen: "]
+        )
         scenes.append(asked)
         shown = lead + said
         if rng.random() < 0.15:
@@ -142,7 +144,7 @@ def other_form(rng: Random) -> Sample:
     follow += "?" if question else rng.choice([".", ".", "", "!"])
     follow = rng.choice(["", "", "", "", "Thanks. ", "OK. ", "Good. "]) + follow
     follow = follow[0].lower() + follow[1:] if rng.random() < 0.15 else follow
-    messages = [say("user", typed(rng, ask)), say("assistant", answer), say("user", follow)]
+    messages = [say("user", typed(rng, ask).strip()), say("assistant", answer), say("user", follow)]
     turns = [Turn("facts", "", "", key), key_turn("multi-turn", messages)]
     return chat_sample("multi-turn", [*messages, say("assistant", apply(value))], turns)
 
@@ -167,7 +169,7 @@ def of_another(rng: Random) -> Sample:
         answers = [f"The {kind} of {s} is {table[s]}." for s in subjects]
         shorts = subjects
         frames = ["Of $w?", "Of $w?", "of $w", "And of $w?", "And $w?", "and $w?", "And for $w?", "What about $w?", "$W?", "Then of $w?", "And that of $w?", "now $w", "Of the word $w?", 'And of "$w"?', "How about $w?", "Same for $w."]  # fmt: skip
-    messages = [say("user", typed(rng, ask)), say("assistant", answers[0])]
+    messages = [say("user", typed(rng, ask).strip()), say("assistant", answers[0])]
     turns = [Turn("facts", "", "", fact_key(ask))]
     for short, answer in zip(shorts[1:], answers[1:], strict=True):
         follow = rng.choice(frames).replace("$w", short).replace("$W", _up(short))
@@ -204,7 +206,7 @@ def about_it(rng: Random) -> Sample:
         bare = topic.removeprefix("a ").removeprefix("an ")
         ask = write(rng, f"{{What is {topic}|Tell me what {topic} is|What's {topic}|Explain what {topic} is|Describe {topic}|Do you know what {topic} is}}?")  # fmt: skip
         ask = ask[:-1] + "." if ask.startswith(("Tell", "Explain", "Describe")) else ask
-        messages = [say("user", typed(rng, ask)), say("assistant", TOPICS[topic])]
+        messages = [say("user", typed(rng, ask).strip()), say("assistant", TOPICS[topic])]
         names = _BY_SUBJECT[bare]
     else:
         bare = rng.choice(_MANY or list(_BY_SUBJECT))
@@ -212,7 +214,10 @@ def about_it(rng: Random) -> Sample:
         relation = _NAMED[names[0]]
         subject = _subject_of(names[0], bare)
         ask = _up(fix_articles(rng.choice([a for a in relation.asks if "$p" not in a] or relation.asks).replace("$s", subject).replace("$p", subject)))  # fmt: skip
-        messages = [say("user", typed(rng, ask)), say("assistant", relation_answer(relation, subject))]
+        messages = [
+            say("user", typed(rng, ask).strip()),
+            say("assistant", relation_answer(relation, subject)),
+        ]
         names = names[1:] or names
     turns = [Turn("facts", "", "", fact_key(ask))]
     for name in rng.sample(names, min(len(names), rng.choice((1, 1, 2)))):

@@ -1,4 +1,4 @@
-# ruff: noqa: E501 - lines of text read better whole
+# ruff: noqa: E501, SIM905 - lines of text read better whole
 """JSON with numbers, true and false: values said one by one, values read from texts, rows of a table, parts of an object."""
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ def from_text(rng: Random) -> Sample:
         name = rng.choice(names.split("/"))
         key = write(rng, name, scene).replace(" ", "_")
         said = write(rng, value, scene)
-        fields[key] = {"n": lambda s=said: int(s), "t": lambda: True, "f": lambda: False}.get(sort, lambda s=said: s)()  # type: ignore[misc]
+        fields[key] = int(said) if sort == "n" else said if sort == "s" else sort == "t"
         sorts[key] = "t" if sort == "f" else sort
     keys = list(fields)
     noun = "key" if len(keys) == 1 else "keys"
@@ -158,7 +158,9 @@ def from_text(rng: Random) -> Sample:
     draw = rng.random()
     quoted = rng.choice([f'"{text}"', f'"{text}"', f"'{text}'"])
     if draw < 0.25:
-        ask = write(rng, f"{{Extract|Take|Get|Put|Read}} \x01 from \x02 {{into|as|in}} a JSON object, {noun} \x03")
+        ask = write(
+            rng, f"{{Extract|Take|Get|Put|Read}} \x01 from \x02 {{into|as|in}} a JSON object, {noun} \x03"
+        )
     elif draw < 0.45:
         ask = write(rng, f"{{Make|Write|Return|Give me}} JSON {{from|for|of}} {{this|this text|this sentence}}, {noun} \x03:{{ |\n}}\x04")  # fmt: skip
     elif draw < 0.6:
@@ -184,7 +186,9 @@ def rows_of(rng: Random) -> Sample:
     names = [scene[f"{sort}{n}"] for n in range(1, rng.choice((2, 2, 3, 3, 4)) + 1)]
     values = [rng.randint(1, 99) for _ in names]
     mark = rng.choice([": ", ": ", " = ", " - ", " "])
-    text = rng.choice([", ", "; ", "\n", ", "]).join(f"{n}{mark}{v}" for n, v in zip(names, values, strict=True))
+    text = rng.choice([", ", "; ", "\n", ", "]).join(
+        f"{n}{mark}{v}" for n, v in zip(names, values, strict=True)
+    )
     if rng.random() < 0.5:
         ask = write(rng, "{{As|Make|Turn this into|Write as|Return|To} {one |a |}JSON object{, names as keys|, the names are the keys|}|JSON object{ with the names as keys|}|{Key and number|Keys and numbers} as JSON}: ")  # fmt: skip
         return _sample(f"{ask} {text}", dict(zip(names, values, strict=True)))

@@ -58,7 +58,7 @@ def _drawn(rng: Random) -> tuple[list[str], list[str], str, str]:
         numbers = rng.sample(range(-9 if rng.random() < 0.06 else 0, top), count)
         down = rng.random() < 0.42
         ordered = sorted(numbers, reverse=down)
-        if rng.random() < 0.06 and 0 <= min(numbers) and max(numbers) < 21:
+        if rng.random() < 0.06 and min(numbers) >= 0 and max(numbers) < 21:
             return [in_words(n) for n in numbers], [in_words(n) for n in ordered], _DOWN if down else _UP, "numbers"  # fmt: skip
         return [str(n) for n in numbers], [str(n) for n in ordered], _DOWN if down else _UP, "numbers"
     else:
@@ -98,11 +98,9 @@ def order_chat(rng: Random) -> Sample:
     tail = f", {wish}" if wish else ""
     verb = write(rng, "{sort|order|arrange|put|bring|list|sort|sort}")
     these = rng.choice(["these", f"these {noun}", f"the {noun}", "this", "the list", "this list", "the following", f"the following {noun}", f"my {noun}"])  # fmt: skip
-    if verb == "bring" or verb == "put":
-        how_put = how if " order" in how and how.startswith("in ") else how
-        order = f"{verb} {these} {how_put}" if how_put.startswith("in ") else f"sort {these} {how}"
-    else:
-        order = f"{verb} {these} {how}"
+    if verb in ("bring", "put") and not how.startswith("in "):
+        verb = "sort"
+    order = f"{verb} {these} {how}"
     polite = rng.choice(["", "", "", "please ", "can you ", "could you ", "can u ", "would you "])
     ask_order = polite + order + tail
     up = ask_order[0].upper() + ask_order[1:]
@@ -111,7 +109,7 @@ def order_chat(rng: Random) -> Sample:
     content = rng.choice([
         f"{up}:{gap}{text}", f"{up}:{gap}{text}", f"{up}:{gap}{text}", f"{up}.\n{text}", f"{text}\n{up}{mark}", f"{text}{'.' if gap == ' ' else ''}{gap}{up}{mark}", f"{text}{gap}-> {how}{tail}", f"{how[0].upper() + how[1:]}{tail}:{gap}{text}", f"{how[0].upper() + how[1:]}{tail}, please:{gap}{text}", f"Here are {number} {noun}:{gap}{text}{'.' if gap == ' ' else ''}{gap}{up}{mark}", f"I {rng.choice(('need', 'want', 'would like'))} {these.replace('this', 'this list') if these == 'this' else these} {how}{tail}:{gap}{text}", f"{text}{gap}{how}{tail}{rng.choice((' please', '', '?'))}", f"{noun.capitalize()} {how}{tail}:{gap}{text}", f"{rng.choice(('My list', 'List', noun.capitalize(), 'Items'))}:{gap}{text}{gap if gap != ' ' else '. '}{up}{mark}", f"Can you help me? {up}:{gap}{text}", f"The right order{tail}, {how}:{gap}{text}",
     ])  # fmt: skip
-    if rng.random() < 0.2:
+    if rng.random() < 0.2 and not content.startswith(items[0]):
         content = content[0].lower() + content[1:]
     if rng.random() < 0.05:
         content = around(rng, content)

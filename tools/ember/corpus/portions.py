@@ -109,7 +109,9 @@ def portion_chat(rng: Random) -> Sample:
         messages.append(say("system", write(rng, _SYSTEM[style])))
         content = f"{ask}: {text}" if rng.random() < 0.7 else text
     elif draw < 0.5:
-        source = rng.choice(["", "", " from this", " of this", " from this text", " from the text", ", please"])
+        source = rng.choice(
+            ["", "", " from this", " of this", " from this text", " from the text", ", please"]
+        )
         comma = rng.choice([", ", " ", ", "])
         content = f"{ask}{comma}{how}{source}: {text}"
     elif draw < 0.65:
@@ -121,7 +123,7 @@ def portion_chat(rng: Random) -> Sample:
         content = f"{write(rng, '{Write|Put|Give me|Show|Can you put|Please write|I want|Bring|Split up}')} {how}: {text}"  # fmt: skip
     if rng.random() < 0.15 and ": " in content:
         content = content.replace(": ", ":\n", 1)
-    if rng.random() < 0.25:
+    if rng.random() < 0.25 and not content.startswith(items[0]):
         content = content[0].lower() + content[1:]
     if rng.random() < 0.06:
         content = around(rng, content)

@@ -1,4 +1,4 @@
-# ruff: noqa: E501, SIM905 - lines of text and word lists read better whole
+# ruff: noqa: E501 - lines of text and word lists read better whole
 """What everybody knows of things: hot or cold, heavy or light, alive or not; asked with yes or no, as a choice, as an example."""
 
 from __future__ import annotations
@@ -31,6 +31,18 @@ for _row in _ROWS.split("\n"):
     _name, _things = _row.split(": ")
     _one, _other = _things.split("/")
     PROPERTIES.append((*_name.split("/"), _one.split(","), _other.split(",")))  # type: ignore[arg-type]
+
+
+def _rows(text: str) -> list[tuple[str, list[str], list[str]]]:
+    """What each line says, the things of which it is true, and those of which it is not."""
+    found = []
+    for row in text.split("\n"):
+        what, things = row.split(": ")
+        yes, no = things.split("/")
+        found.append((what, yes.split(","), no.split(",")))
+    return found
+
+
 # what something can do or is: who can, who cannot
 _ABLE = """fly: a bird,an eagle,a bee,a butterfly,a bat,a plane,a helicopter,an owl,a mosquito,a pigeon/a dog,a cow,a stone,a fish,a penguin,an elephant,a car,an ostrich,a snake,a pig
 swim: a fish,a duck,a whale,a dolphin,a frog,a seal,a swan,a shark,a penguin/a stone,a chair,a hammer,a tree,a car
@@ -46,7 +58,7 @@ grow: a tree,a child,a flower,a puppy,grass/a stone,a spoon,a car,a brick
 burn: paper,wood,straw,coal,a candle/water,sand,a stone,ice
 melt: ice,snow,butter,chocolate,wax/a stone,a tree,a book,a brick
 breathe: a person,a dog,a bird,a whale/a stone,a car,a spoon,a cloud"""
-ABLE = [(verb, *(part.split(",") for part in things.split("/"))) for verb, things in (row.split(": ") for row in _ABLE.split("\n"))]  # fmt: skip
+ABLE = _rows(_ABLE)
 _IS = """an animal: a dog,a cow,an ant,a whale,a bird,a snake,a frog,a spider/a rose,a stone,a car,an oak,a carrot,a cloud
 a plant: a rose,an oak,grass,a cactus,a tulip,moss/a dog,a stone,a spoon,a fish
 a fruit: an apple,a banana,a pear,a cherry,a plum,a mango,an orange/a carrot,a potato,an onion,a hammer,cheese
@@ -70,7 +82,8 @@ a country: France,Italy,Japan,Egypt,Brazil,Norway/Paris,Africa,London,Europe,the
 a city: Paris,Rome,Tokyo,London,Berlin/Africa,Norway,Asia,Egypt
 a continent: Africa,Asia,Europe/France,London,Japan
 a planet: Mars,Jupiter,Saturn,Venus/the sun,the moon,Africa"""
-IS = [(name, *(part.split(",") for part in things.split("/"))) for name, things in (row.split(": ") for row in _IS.split("\n"))]  # fmt: skip
+IS = _rows(_IS)
+
 
 _TAILS = ["yes/no", "yes or no", "(yes/no)", "(yes or no)", "y/n", "Yes or no?", "Answer yes or no.", "Answer yes or no only.", "Only yes or no.", "Just yes or no.", "Just yes or no, please.", "Yes or no, nothing else.", "Answer only with yes or no.", "One word: yes or no.", "True or false? Say yes or no.", "Reply with yes or no.", "A simple yes or no.", "Please answer with yes or no."]  # fmt: skip
 _HEADS = ["Yes or no: ", "yes or no: ", "Yes/no: ", "Answer yes or no: ", "Only yes or no: ", "Just yes or no: ", "Yes or no, ", "Reply with yes or no. ", "Answer with yes or no only. "]  # fmt: skip
@@ -100,7 +113,11 @@ def _claim(rng: Random) -> tuple[str, bool, str]:
         thing = rng.choice(ones)
         true = rng.random() < 0.5
         asked = one if true else other
-        return f"Is {thing} {rng.choice(('', '', '', 'really ', 'usually '))}{asked}?", true, f"{thing} is {one}"
+        return (
+            f"Is {thing} {rng.choice(('', '', '', 'really ', 'usually '))}{asked}?",
+            true,
+            f"{thing} is {one}",
+        )
     table = ABLE if draw < 0.65 else IS
     what, ones, others = rng.choice(table)
     true = rng.random() < 0.5

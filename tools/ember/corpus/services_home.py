@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-
 from .actions import Action
 from .services import Slot
 
@@ -59,8 +58,6 @@ _PIZZAS = "Margherita|Funghi|Salami|Hawaii|Quattro Stagioni|Tonno|Diavola|Napoli
 def _of(words: str, mark: str = "|") -> Slot:
     pool = words.split(mark)
     return lambda rng, drawn: rng.choice(pool)
-
-
 
 
 HOME_SLOTS: dict[str, Slot] = {

@@ -1,4 +1,4 @@
-"""Chats of short requests as strangers write them: case, spelling, dictionaries, common sense, small talk, the first of a list."""
+"""Chats of short requests as strangers write them: case, spelling, common sense, remarks, one of a list."""
 
 from __future__ import annotations
 

@@ -49,7 +49,9 @@ def spaced(rng: Random) -> Turn:
     how = write(rng, rng.choice(_BETWEEN[mark]))
     upper = rng.random() < 0.15
     letters = word.upper() if upper else word
-    tail = rng.choice([" and in capitals", ", in capital letters", ", capital letters please"]) if upper else ""
+    tail = (
+        rng.choice([" and in capitals", ", in capital letters", ", capital letters please"]) if upper else ""
+    )
     w = _quote(rng, word)
     ask = write(rng, f"{{{{Spell|Write|Spell out|Please spell|Can you spell|Say|Type|Print|Break up|Could you write|I need|Show me|Give me}} {{the word |the letters of |}}\x01 {how}{tail}|\x01 {how}{tail}|{how}{tail}: \x01|{{Letters of|Spelling of|Spell}} \x01, {how}{tail}|{{The word is|My word is|It is}} \x01. {{Spell|Write}} it {how}{tail}}}")  # fmt: skip
     ask = ask[0].upper() + ask[1:] if rng.random() < 0.7 else ask
@@ -82,7 +84,9 @@ def dictionary(rng: Random) -> Turn:
     elif draw < 0.75:
         word = rng.choice(("before", "after"))
         yes = (word == "before") == before
-        ask = write(rng, f"{{{{does|would}} {x} {{come|stand}} {word} {y} {where}|is {x} {word} {y} {where}}}?")
+        ask = write(
+            rng, f"{{{{does|would}} {x} {{come|stand}} {word} {y} {where}|is {x} {word} {y} {where}}}?"
+        )
         answer = f"{'Yes' if yes else 'No'}, {a} comes {'before' if before else 'after'} {b}."
         if rng.random() < 0.3:
             asked = verdict_only(rng, ask[0].upper() + ask[1:])
@@ -183,5 +187,3 @@ def all_of(rng: Random) -> Turn:
 def strict_turn(rng: Random) -> Turn:
     """One of these."""
     return rng.choices((spaced, plain_spelling, dictionary, compared, all_of), (5, 3, 4, 3, 5))[0](rng)
-
-
