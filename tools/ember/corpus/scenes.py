@@ -13,6 +13,7 @@ from .passages import NOT_SAID, NOTED
 from .sample import Message, Sample, Turn, say
 from .scene_words import Scene
 from .scenes_acts import ACTS
+from .scenes_more import MORE
 from .scenes_notes import NOTES
 from .scenes_tales import TALES
 from .settings import setting
@@ -41,7 +42,7 @@ def read(text: str) -> list[tuple[str, list[Asked]]]:
     return [(told, [_pair(pair) for pair in pairs.split(" ## ")]) for told, pairs in rows]
 
 
-SCENES = [*read(NOTES), *read(TALES), *read(ACTS)]
+SCENES = [*read(NOTES), *read(TALES), *read(ACTS), *read(MORE)]
 _SHARES = [1.0 if text in NOTES else 1.6 if text in ACTS else 1.3 for text, _ in SCENES]
 
 _FILLERS = ["It was a long day.", "Nobody knew why.", "The sun was shining.", "That is all.", "Everyone laughed.", "It was a quiet street.", "Life is like that.", "I will tell you more next time.", "The birds sang.", "We hope you are well.", "It happened a long time ago.", "The rest is another story.", "There was music in the street.", "Nothing else happened that day.", "The grass was wet.", "Somewhere a dog barked.", "It smelled of rain.", "The clock struck twelve.", "Have a nice day.", "It was the first time.", "That made everybody happy.", "The moon was already up."]  # fmt: skip
