@@ -10,11 +10,14 @@ from random import Random
 import pytest
 
 from tools.ember.corpus.casing import case_turn
+from tools.ember.corpus.casts import cast_story, cast_text
 from tools.ember.corpus.deeds import deeds
 from tools.ember.corpus.dialogs import TOLD, dialog_chat
 from tools.ember.corpus.keyed import ROWS, keyed_chat
 from tools.ember.corpus.orders import extreme_turn, order_chat
+from tools.ember.corpus.pairs import pairs_text
 from tools.ember.corpus.portions import SHOW, items_of, picked_turn, portion_chat
+from tools.ember.corpus.reckoning import reckoning_turn
 from tools.ember.corpus.remarks import host_chat, remark_turn
 from tools.ember.corpus.sample import Sample, Turn
 from tools.ember.corpus.scene_words import Scene
@@ -137,6 +140,28 @@ def test_json_holds_what_is_said() -> None:
                 assert str(each) in said, messages
 
 
+def test_a_sum_of_daily_life_ends_in_its_result() -> None:
+    rng = Random(13)
+    for _ in range(1000):
+        turn = reckoning_turn(rng)
+        worked = turn.answer.split(". ")[0].rstrip(".")
+        assert worked.endswith(f"= {turn.value}"), turn
+        for left, right in re.findall(r"(\d+ [-+*] \d+(?: [-+*] \d+)?) = (\d+)(?! [-+*])", worked):
+            assert eval(left) == int(right), turn
+
+
+def test_a_hero_of_any_sort_is_in_the_story() -> None:
+    rng = Random(14)
+    for _ in range(60):
+        sample = cast_story(rng)
+        text = sample.messages[-1]["content"]
+        assert sample.hint["hero"] in text
+        assert sample.hint["kind"] in text
+        plain = cast_text(rng)
+        assert plain.hint["kind"] in (plain.text or plain.messages[-1]["content"])
+        assert pairs_text(rng).text
+
+
 def test_letters_stand_apart_as_asked() -> None:
     rng = Random(9)
     for _ in range(800):
@@ -178,7 +203,9 @@ def test_no_chat_has_a_residue_of_its_template(make: Callable[[Random], Sample])
             assert not re.search(r"\$[a-z]|\x01|\x02|\x03|>>|##|\|", text), text
 
 
-@pytest.mark.parametrize("make", [strict_turn, sense_turn, remark_turn, extreme_turn, picked_turn])
+@pytest.mark.parametrize(
+    "make", [strict_turn, sense_turn, remark_turn, extreme_turn, picked_turn, reckoning_turn]
+)
 def test_no_turn_has_a_residue_of_its_template(make: Callable[[Random], Turn]) -> None:
     rng = Random(12)
     for _ in range(1500):

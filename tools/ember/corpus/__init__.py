@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from random import Random
 
 from .again import again_chat
+from .casts import cast_story, cast_text
 from .comprehension import comprehension
 from .continuations import continuation, plain_text
 from .dialogs import dialog_chat
@@ -23,6 +24,7 @@ from .multi import after, long_chat, story_request, talk_chat, told
 from .notices import notice_chat
 from .objects import object_chat
 from .orders import order_chat
+from .pairs import pairs_text
 from .passages import passage
 from .personas import format_chat, persona_chat, role_chat
 from .portions import portion_chat
@@ -85,10 +87,13 @@ MIXTURE: dict[Callable[[Random], Sample], float] = {
     saying_text: 1.5,
     again_chat: 22.0,
     mixed_chat: 66.0,
-    asked_story: 3.4,
+    asked_story: 2.8,
     continued_story: 1.8,
-    scene_chat: 100.0,
-    stranger_chat: 112.0,
+    cast_story: 2.6,
+    cast_text: 1.2,
+    pairs_text: 8.0,
+    scene_chat: 104.0,
+    stranger_chat: 126.0,
     dialog_chat: 40.0,
     keyed_chat: 32.0,
     portion_chat: 24.0,
