@@ -35,9 +35,8 @@ def recast(rng: Random) -> Story:
     while True:
         name = (invented_word(rng).capitalize(), rng.choice(("he", "she"))) if rng.random() < 0.12 else None
         told = story(rng, name)
-        if told.kind in ANIMALS or told.kind in TALE_FOLK:
-            if f" {told.kind}" not in told.friend_kind:
-                break
+        if (told.kind in ANIMALS or told.kind in TALE_FOLK) and f" {told.kind}" not in told.friend_kind:
+            break
     kind = rng.choice(_KINDS)
     text = re.sub(rf"\b{re.escape(told.kind)}\b", kind, told.text)
     return replace(told, text=fix_articles(text), kind=kind)
