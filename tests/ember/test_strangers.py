@@ -19,6 +19,7 @@ from tools.ember.corpus.pairs import pairs_text
 from tools.ember.corpus.portions import SHOW, items_of, picked_turn, portion_chat
 from tools.ember.corpus.reckoning import reckoning_turn
 from tools.ember.corpus.remarks import host_chat, remark_turn
+from tools.ember.corpus.rowing import rowing_turn
 from tools.ember.corpus.sample import Sample, Turn
 from tools.ember.corpus.scene_words import Scene
 from tools.ember.corpus.scenes import SCENES, Asked, scene_chat, tell
@@ -204,7 +205,7 @@ def test_no_chat_has_a_residue_of_its_template(make: Callable[[Random], Sample])
 
 
 @pytest.mark.parametrize(
-    "make", [strict_turn, sense_turn, remark_turn, extreme_turn, picked_turn, reckoning_turn]
+    "make", [strict_turn, sense_turn, remark_turn, extreme_turn, picked_turn, reckoning_turn, rowing_turn]
 )
 def test_no_turn_has_a_residue_of_its_template(make: Callable[[Random], Turn]) -> None:
     rng = Random(12)

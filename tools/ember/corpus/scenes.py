@@ -9,6 +9,7 @@ from typing import NamedTuple
 from .bare import BRIEFLY, bare_value
 from .deeds import deeds
 from .grammar import write
+from .outings import composed_text
 from .passages import NOT_SAID, NOTED
 from .sample import Message, Sample, Turn, say
 from .scene_words import Scene
@@ -67,9 +68,10 @@ class Told(NamedTuple):
 
 def tell(rng: Random) -> Told:
     """Write one text, with one wording of each question."""
-    if rng.random() < 0.22:
-        told, found = deeds(rng)
-        return Told(told, [(ask, answer, "") for ask, answer in found], rng.random() < 0.2)
+    draw = rng.random()
+    if draw < 0.34:
+        told, found = deeds(rng) if draw < 0.15 else composed_text(rng)
+        return Told(told, [(ask, answer, "") for ask, answer in found], draw % 0.05 < 0.01)
     template, asked = rng.choices(SCENES, _SHARES)[0]
     scene = Scene(rng)
     text = _up(write(rng, template, scene))

@@ -10,13 +10,23 @@ from .orders import extreme_turn
 from .portions import picked_turn
 from .reckoning import reckoning_turn
 from .remarks import remark_turn
+from .rowing import rowing_turn
 from .sample import Message, Sample, Turn, chat_sample, say
 from .senses import sense_turn
 from .settings import setting
 from .strict import strict_turn
 
-_MAKERS = (case_turn, strict_turn, sense_turn, remark_turn, extreme_turn, picked_turn, reckoning_turn)
-_SHARES = (32, 30, 18, 24, 6, 7, 14)
+_MAKERS = (
+    case_turn,
+    strict_turn,
+    sense_turn,
+    remark_turn,
+    extreme_turn,
+    picked_turn,
+    reckoning_turn,
+    rowing_turn,
+)
+_SHARES = (32, 30, 18, 24, 6, 7, 14, 8)
 
 
 def stranger_turn(rng: Random) -> Turn:
