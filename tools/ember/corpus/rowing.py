@@ -11,18 +11,18 @@ from .tasks import DAYS, MONTHS, fix_articles, in_words
 from .typed import typed
 
 _MEASURES = [
-    ("long", "longer", "shorter", "a second|a minute|an hour|a day|a week|a month|a year|a decade|a century".split("|")),
-    ("long", "longer", "shorter", "a millimeter|a centimeter|a meter|a kilometer|a mile".split("|")),
-    ("heavy", "heavier", "lighter", "a gram|a pound|a kilogram|a ton".split("|")),
-    ("much", "more", "less", "a milliliter|a liter|a barrel".split("|")),
-    ("much", "more", "less", "one|a dozen|a hundred|a thousand|a million|a billion".split("|")),
-    ("much", "more", "less", "a quarter|a half|a whole".split("|")),
-    ("big", "bigger", "smaller", "a village|a town|a city|a country|a continent|a planet".split("|")),
-    ("big", "bigger", "smaller", "a pea|a cherry|an apple|a melon".split("|")),
-    ("big", "bigger", "smaller", "an ant|a mouse|a cat|a sheep|a horse|an elephant|a whale".split("|")),
-    ("fast", "faster", "slower", "a snail|a person on foot|a bicycle|a car|a plane|a rocket".split("|")),
-    ("big", "bigger", "smaller", "a pond|a lake|a sea|an ocean".split("|")),
-    ("high", "higher", "lower", "a chair|a house|a tower|a mountain|the moon".split("|")),
+    ("long", "longer", "shorter", ["a second", "a minute", "an hour", "a day", "a week", "a month", "a year", "a decade", "a century"]),
+    ("long", "longer", "shorter", ["a millimeter", "a centimeter", "a meter", "a kilometer", "a mile"]),
+    ("heavy", "heavier", "lighter", ["a gram", "a pound", "a kilogram", "a ton"]),
+    ("much", "more", "less", ["a milliliter", "a liter", "a barrel"]),
+    ("much", "more", "less", ["one", "a dozen", "a hundred", "a thousand", "a million", "a billion"]),
+    ("much", "more", "less", ["a quarter", "a half", "a whole"]),
+    ("big", "bigger", "smaller", ["a village", "a town", "a city", "a country", "a continent", "a planet"]),
+    ("big", "bigger", "smaller", ["a pea", "a cherry", "an apple", "a melon"]),
+    ("big", "bigger", "smaller", ["an ant", "a mouse", "a cat", "a sheep", "a horse", "an elephant", "a whale"]),
+    ("fast", "faster", "slower", ["a snail", "a person on foot", "a bicycle", "a car", "a plane", "a rocket"]),
+    ("big", "bigger", "smaller", ["a pond", "a lake", "a sea", "an ocean"]),
+    ("high", "higher", "lower", ["a chair", "a house", "a tower", "a mountain", "the moon"]),
 ]  # fmt: skip
 
 
@@ -40,10 +40,12 @@ def counted(rng: Random) -> Turn:
     numbers = numbers[::-1] if down else numbers
     words = rng.random() < 0.1 and high < 21
     shown = [in_words(n) for n in numbers] if words else [str(n) for n in numbers]
-    by = write(rng, f"{{ in steps of {{{step}|{in_words(step)}}}| by {step}s|, always {step} {'less' if down else 'more'}}}") if step > 1 else ""  # fmt: skip
+    less = "less" if down else "more"
+    by = " " + write(rng, f"{{in steps of {{{step}|{in_words(step)}}}|by {step}s|, always {step} {less}}}") if step > 1 else ""  # fmt: skip
+    by = by.replace(" ,", ",")
     back = rng.choice(["", "", " backwards", " downwards", " down"]) if down else ""
     tail = " in words" if words else rng.choice(["", "", ", please", " please", " with commas"])
-    x, y = (str(a), str(b)) if rng.random() < 0.8 else (in_words(a), in_words(b))
+    x, y = (str(a), str(b)) if high > 99 or rng.random() < 0.8 else (in_words(a), in_words(b))
     ask = write(rng, f"{{count|Count|please count|can you count|Count for me|Say the numbers|Write the numbers|List the numbers|Give me the numbers|numbers}}{back} from {x} to {y}{by}{tail}")  # fmt: skip
     if not down and low in (0, 1) and step == 1 and rng.random() < 0.4:
         ask = write(rng, f"{{count|Count|count up|please count}} to {y}{tail}")
