@@ -184,6 +184,32 @@ def example_turn(rng: Random) -> Turn:
     return Turn("facts", typed(rng, ask), answer, f"example {ask.lower()}")
 
 
+_SYSTEMS = "{Answer|Reply|Respond} {only |}with yes or no{| only|, nothing else}.|Only yes or no.|You answer {yes or no|with yes or no}{, never more|, nothing else|}.|Every answer is yes or no.|Yes or no answers{ only|}.|{You are an oracle|You are a judge|You are a quiz machine}. {Say|Answer} only yes or no.|Be brief: yes or no."
+_ONE_WORD = "{Answer|Reply|Respond} {in|with} {one|a single|exactly one} word{| only|, nothing else}.|One-word answers{ only|, please|}.|{Every|Each} {answer|reply} is {one|exactly one} word.|Be brief. {Every|Each} reply is exactly one word.|You speak in single words.|Give one-word answers."
+
+
+def sense_system(rng: Random) -> tuple[str, list[Turn]]:
+    """A system prompt that wants yes or no, or one word, and questions that are answered so."""
+    count = rng.choice((1, 1, 2, 3))
+    turns: list[Turn] = []
+    if rng.random() < 0.6:
+        for _ in range(count):
+            ask, true, _ = _claim(rng)
+            verdict = "Yes" if true else "No"
+            turns.append(Turn("yes or no", typed(rng, ask), verdict, f"claim {ask.lower()}", verdict.lower()))
+        return write(rng, "{" + _SYSTEMS + "}"), turns
+    for _ in range(count):
+        one, other, ones, others = rng.choice(PROPERTIES)
+        if rng.random() < 0.5:
+            one, other, ones, others = other, one, others, ones
+        plain = [t.split(" ", 1)[1] if t.startswith(("a ", "an ", "the ")) else t for t in ones]
+        right = rng.choice([t for t in plain if " " not in t])
+        shown = rng.sample([right, rng.choice(others).removeprefix("a ").removeprefix("an ")], 2)
+        ask = rng.choice([f"Which is {one}, {shown[0]} or {shown[1]}?", f"What is {one}: {shown[0]} or {shown[1]}?", f"{_up(shown[0])} or {shown[1]}: which is {one}?"])  # fmt: skip
+        turns.append(Turn("one word", typed(rng, ask), _up(right), f"choice {ask.lower()}", right))
+    return write(rng, "{" + _ONE_WORD + "}"), turns
+
+
 def sense_turn(rng: Random) -> Turn:
     """One of these."""
     return rng.choices((claim_turn, choice_turn, example_turn), (6, 3, 1.4))[0](rng)

@@ -12,7 +12,7 @@ from .reckoning import reckoning_turn
 from .remarks import remark_turn
 from .rowing import rowing_turn
 from .sample import Message, Sample, Turn, chat_sample, say
-from .senses import sense_turn
+from .senses import sense_system, sense_turn
 from .settings import setting
 from .strict import strict_turn
 
@@ -37,6 +37,12 @@ def stranger_turn(rng: Random) -> Turn:
 def stranger_chat(rng: Random) -> Sample:
     """One to three of them, at times beside questions of any other kind."""
     messages: list[Message] = []
+    if rng.random() < 0.05:
+        system, asked = sense_system(rng)
+        messages.append(say("system", system))
+        for turn in asked:
+            messages += [say("user", turn.ask), say("assistant", turn.answer)]
+        return chat_sample(asked[-1].skill, messages, asked)
     if rng.random() < 0.12:
         messages.append(say("system", setting(rng) if rng.random() < 0.5 else rng.choice(SYSTEMS)))
     turns: list[Turn] = []

@@ -10,11 +10,15 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
+from .casing import case_turn
 from .facts import CAPITALS
 from .grammar import write
 from .knowledge import quiz, topic, word_lore
+from .remarks import remark_turn
 from .sample import Sample, Turn, is_held_out
+from .senses import sense_turn
 from .smalltalk import identity, small_talk, unknown
+from .strict import all_of, dictionary, spaced
 from .sums import asked_sum, story_sum
 from .tasks import DAYS, arithmetic, calendar, fact, opposite, plural
 from .text_tasks import change_case, letters, sorting
@@ -417,9 +421,14 @@ def plain_turn(rng: Random, chosen: list[str]) -> Turn:
         word_lore,
         change_case,
         yes_no_question,
+        case_turn,
+        remark_turn,
+        remark_turn,
+        spaced,
+        dictionary,
     ]
     if "search" not in chosen:
-        makers += [fact, fact, quiz, quiz]
+        makers += [fact, fact, quiz, quiz, sense_turn, all_of]
     if not {"search", "define", "word2"} & set(chosen):
         makers.append(topic)
     if not {"calculator", "add"} & set(chosen):
