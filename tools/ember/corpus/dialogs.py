@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable
 from random import Random
 
+from .dialogs_more import going_on
 from .facts import RELATIONS
 from .grammar import write
 from .knowledge import TOPICS
@@ -49,6 +50,14 @@ I take {my pills|my medicine|two tablets} at $time and at $time2. >> When do I t
 The recipe needs $big grams of flour and $few eggs. >> How many eggs does it need / How many eggs was it / How many eggs do I take [the eggs] => $^few eggs. ## How much flour does it need / How much flour was it / How much flour do I take => $^big grams.
 Our team is called {the |}{Red|Blue|Flying|Wild|Golden} $animals. >> What is our team called / What is the name of our team / What was the name [the team] => ANIMALS
 My {wedding|exam|flight|operation|holiday} is on $date. >> When is it / What was the date / On which date is it / Which day did I say [the date] => On $date.
+My {flight|train|bus} is at $time from {gate|platform} $num. >> Which {gate|platform} was it / Where does it leave / From where do I leave [where it leaves] => From number $num. ## When is it / At what time is it / What time was it / When do I have to be there => At $time.
+I live on {the third|the second|the fourth} floor {of|in} a house {on|in} $street with $few {families|neighbors}. >> On which street do I live / Which street is my home on / What street do I live on [my street] => On $street. ## How many {families|neighbors} are there / How many live there => $^few.
+I am $num and my $kin is $num2. >> How old is my $kin / What is the age of my $kin / What age is my $kin [the age of my $kin] => Your $kin is $num2. ## How old am I / What is my age / What age am I => You are $num.
+{My|Our} $pet is called $petname and {my|our} $pet2 $petname2. >> Who is $petname2 / What is $petname2 / Which animal is $petname2 => $petname2 is your $pet2. ## What is the $pet called / What is the name of the $pet / Which name does the $pet have => Your $pet is called $petname. ## Who is $petname / What is $petname => $petname is your $pet.
+I want to bake {a cake|bread|cookies} but I have no $stuff{ and no $goods|}. >> What do I not have / What is missing / What do I need for it / What did I forget to buy [what is missing] => You have no $stuff.
+{Tomorrow|On $day} I meet $name at the $place. >> Whom do I meet / Who am I meeting / Who is it that I meet [whom I meet] => You meet $name. ## Where do I meet $name / At which place do we meet / Where do we meet => At the $place.
+My {class|team|choir} has $num members and our {leader|teacher|coach} is $name. >> How many members are there / How many members do we have / How many are we [the members] => There are $num. ## Who is our leader / Who leads us / What is the name of the leader => It is $name.
+I put $carried into the $color bag and $carried2 into the $color2 one. >> What is in the $color2 bag / What did I put into the $color2 one / What does the $color2 bag hold => $^carried2. ## What is in the $color bag / What did I put into the $color one => $^carried. ## In which bag is $carried / Where is $carried => In the $color one.
 I {broke|hurt|sprained} my $ache {at|while playing} $sport. >> What did I hurt / Which part was it / What hurts me / What is wrong with me [my injury] => You hurt your $ache. ## At which sport did it happen / What was I doing / How did it happen => It happened at $sport.
 """.replace("Our team is called {the |}{Red|Blue|Flying|Wild|Golden} $animals.", "Our team is called the $color $animals.").replace("=> ANIMALS", "=> The $color $animals.")  # fmt: skip
 TOLD = [(text, asked) for text, asked in read(_TOLD.replace(". \n", ".\n"))]
@@ -235,4 +244,4 @@ def _subject_of(name: str, bare: str) -> str:
 
 def dialog_chat(rng: Random) -> Sample:
     """One of these."""
-    return rng.choices((told_again, other_form, of_another, about_it), (8, 4, 4, 2.5))[0](rng)
+    return rng.choices((told_again, other_form, of_another, about_it, going_on), (8, 4, 4, 2.5, 7))[0](rng)

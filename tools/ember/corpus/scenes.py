@@ -71,7 +71,7 @@ def tell(rng: Random) -> Told:
     draw = rng.random()
     if draw < 0.34:
         told, found = deeds(rng) if draw < 0.15 else composed_text(rng)
-        return Told(told, [(ask, answer, "") for ask, answer in found], draw % 0.05 < 0.01)
+        return Told(told, [(ask, answer, "") for ask, answer in found], draw < 0.15 and draw % 0.05 < 0.01)
     template, asked = rng.choices(SCENES, _SHARES)[0]
     scene = Scene(rng)
     text = _up(write(rng, template, scene))

@@ -184,6 +184,12 @@ def example_turn(rng: Random) -> Turn:
     return Turn("facts", typed(rng, ask), answer, f"example {ask.lower()}")
 
 
+def _short_ones(things: list[str]) -> list[str]:
+    """The things that are one word, without their article."""
+    bare = [t.split(" ", 1)[1] if t.startswith(("a ", "an ", "the ")) else t for t in things]
+    return [t for t in bare if " " not in t]
+
+
 _SYSTEMS = "{Answer|Reply|Respond} {only |}with yes or no{| only|, nothing else}.|Only yes or no.|You answer {yes or no|with yes or no}{, never more|, nothing else|}.|Every answer is yes or no.|Yes or no answers{ only|}.|{You are an oracle|You are a judge|You are a quiz machine}. {Say|Answer} only yes or no.|Be brief: yes or no."
 _ONE_WORD = "{Answer|Reply|Respond} {in|with} {one|a single|exactly one} word{| only|, nothing else}.|One-word answers{ only|, please|}.|{Every|Each} {answer|reply} is {one|exactly one} word.|Be brief. {Every|Each} reply is exactly one word.|You speak in single words.|Give one-word answers."
 
@@ -199,11 +205,11 @@ def sense_system(rng: Random) -> tuple[str, list[Turn]]:
             turns.append(Turn("yes or no", typed(rng, ask), verdict, f"claim {ask.lower()}", verdict.lower()))
         return write(rng, "{" + _SYSTEMS + "}"), turns
     for _ in range(count):
-        one, other, ones, others = rng.choice(PROPERTIES)
-        if rng.random() < 0.5:
+        one, other, ones, others = rng.choice(PROPERTIES)  # the first of a pair has short ones
+        if rng.random() < 0.5 and _short_ones(others):
             one, other, ones, others = other, one, others, ones
-        plain = [t.split(" ", 1)[1] if t.startswith(("a ", "an ", "the ")) else t for t in ones]
-        right = rng.choice([t for t in plain if " " not in t])
+        short = _short_ones(ones)
+        right = rng.choice(short)
         shown = rng.sample([right, rng.choice(others).removeprefix("a ").removeprefix("an ")], 2)
         ask = rng.choice([f"Which is {one}, {shown[0]} or {shown[1]}?", f"What is {one}: {shown[0]} or {shown[1]}?", f"{_up(shown[0])} or {shown[1]}: which is {one}?"])  # fmt: skip
         turns.append(Turn("one word", typed(rng, ask), _up(right), f"choice {ask.lower()}", right))
