@@ -17,6 +17,14 @@ _WHEN = "on $day|on $day|in $month|at $time|yesterday|last night|after lunch|bef
 _WITH = "with $p|with $his $kin|together with $p|with $his $kin $p|with two friends|with the $job"
 _WHY = "because it was $weather|because $reason|because $he was $feeling|because $he had time|because $his $kin had asked $him to|because nobody else was there|because it was late|for $his $kin|for the party|to help $his $kin|because the $job was ill|out of boredom|for a bet|because $he wanted a surprise"
 
+_ASKS = {
+    "where": "{Where did $hero $do|Where did $hero do that|Where was that|Where was $hero|In which place did $hero $do}?",
+    "when": "{When did $hero $do|When was that|When did $hero do it|When did it happen}?",
+    "with": "{With whom did $hero $do|Who was with $hero|Who helped $hero|Who did $hero $do with|Who else was there}?",
+    "why": "{Why did $hero $do|Why did $hero do that|What was the reason|For what reason did $hero $do}?",
+    "what": "{What did $hero $base|What was it that $hero $past|$hero $past what}?",
+}  # fmt: skip
+
 
 def _up(text: str) -> str:
     return text[0].upper() + text[1:]
@@ -36,19 +44,13 @@ def _outing(rng: Random, scene: Scene, name: str, woman: bool, deed: tuple[str, 
         text = f"{_up(front)} {text}" if rng.random() < 0.7 else f"{_up(front)}, {text}"
     text += "."
     pairs: Pairs = []
-    do = f"{base} {thing}"
-    asks = {
-        "where": f"{{Where did {name} {do}|Where did {name} do that|Where was that|Where was {name}|In which place did {name} {do}}}?",
-        "when": f"{{When did {name} {do}|When was that|When did {name} do it|When did it happen}}?",
-        "with": f"{{With whom did {name} {do}|Who was with {name}|Who helped {name}|Who did {name} {do} with|Who else was there}}?",
-        "why": f"{{Why did {name} {do}|Why did {name} do that|What was the reason|For what reason did {name} {do}}}?",
-    }  # fmt: skip
+    scene |= {"hero": name, "do": f"{base} {thing}", "base": base, "past": past}
     for key, value in parts.items():
         answer = value.removeprefix("together ")
         if key == "with" and rng.random() < 0.4:
             answer = answer.removeprefix("with ")
-        pairs.append((write(rng, asks[key]), f"{_up(answer)}."))
-    pairs.append((write(rng, f"{{What did {name} {base}|What was it that {name} {past}|{name} {past} what}}?"), f"{_up(thing)}."))  # fmt: skip
+        pairs.append((write(rng, _ASKS[key], scene), f"{_up(answer)}."))
+    pairs.append((write(rng, _ASKS["what"], scene), f"{_up(thing)}."))
     pairs.append((f"Who {past} {thing}?", f"{name}."))
     return text, pairs
 

@@ -77,7 +77,7 @@ def tell(rng: Random) -> Told:
     text = _up(write(rng, template, scene))
     pairs: list[tuple[str, str, str]] = []
     clear: list[tuple[str, str, str]] = []
-    for asks, answer, clause in asked:
+    for asks, answer, clause in rng.sample(asked, min(len(asked), 3)):  # no chat asks more
         ask = rng.choice(asks)
         pair = (_up(write(rng, ask, scene)), _up(write(rng, answer, scene)), write(rng, clause, scene))
         pairs.append(pair)
