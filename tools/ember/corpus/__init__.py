@@ -55,7 +55,7 @@ MIXTURE: dict[Callable[[Random], Sample], float] = {
     plain_text: 2.8,
     continuation: 12.0,
     conversation: 14.0,
-    talk_chat: 74.0,
+    talk_chat: 86.0,
     form_chat: 28.0,
     wide_chat: 22.0,
     list_chat: 7.5,

@@ -26,7 +26,7 @@ _MAKERS = (
     reckoning_turn,
     rowing_turn,
 )
-_SHARES = (32, 30, 18, 24, 6, 7, 14, 8)
+_SHARES = (32, 30, 18, 24, 6, 7, 18, 8)
 
 
 def stranger_turn(rng: Random) -> Turn:
