@@ -260,9 +260,7 @@ def test_one_in_n_cases_of_a_table_runs_and_the_run_says_so(options: tuple[str, 
         "@pytest.mark.parametrize('n', (1, 2, 7))\n"
         "def test_row(draw, n):\n    print('DREW', n, *draw(range(n)))\n"
     )
-    outs = [
-        run(tmp_path, "-rAP", *options, "--seed", str(seed), AKUNU_TEST_PART="3") for seed in (7, 8, 9)
-    ]
+    outs = [run(tmp_path, "-rAP", *options, "--seed", str(seed), AKUNU_TEST_PART="3") for seed in (7, 8, 9)]
     ran = [set(outcomes(out)) for out in outs]
     assert len(set.intersection(*ran)) == 3 and len(set.union(*ran)) == 23
     assert sorted(len(names) for names in ran) == [9, 10, 10]

@@ -15,6 +15,7 @@ from akunu.chat.pictures.preprocess import ImagePart, Patches, Run, processor_of
 from api.vision.cases import CASES, GOLDEN, Case, picture, samples
 from order import Draw
 
+
 @pytest.fixture(scope="module")
 def golden() -> dict[str, npt.NDArray[np.generic]]:
     with np.load(GOLDEN) as kept:
