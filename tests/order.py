@@ -2,11 +2,14 @@
 
 `AKUNU_TEST_SEED=N` (or `--seed N`) gives the order of a run again.
 
-`AKUNU_TEST_PART=N` runs one in N of the cases that take turns, by the same seed: of those marked `in_turn` and
-`mutation`, and of those of large tables (`table`, the fixture `draw`).
+`AKUNU_TEST_PART=N` runs one in N of the cases that take turns, by the same seed: of those marked `in_turn`
+and `mutation`, and of those of large tables (`table`, the fixture `draw`).
 
-Of two processes one collects the files from their end. Half of the collection is to rewrite `assert`s, and each
-process then finds the bytecode of what the other has come to first.
+Of two processes one collects the files from their end. Half of the collection is to rewrite `assert`s, and
+each process then finds the bytecode of what the other has come to first.
+
+A process of xdist tells of each test's call, and of a set-up or an end only where it failed or took long: to
+tell of all three is a quarter of what a short test costs.
 """
 
 from __future__ import annotations
@@ -19,9 +22,11 @@ from collections.abc import Sequence
 from typing import Any, Protocol, TypeVar
 
 import pytest
+from _pytest.runner import runtestprotocol
 
 SEED = pytest.StashKey[int]()
 PLACE = pytest.StashKey[int]()  # of a test among those that take turns, as they were collected
+LONG = 5.0  # seconds of a set-up that the list of the slowest has
 TURNS = ("in_turn", "mutation", "table")  # their marks
 
 Each = TypeVar("Each")
@@ -106,6 +111,18 @@ def pytest_make_collect_report(collector: pytest.Collector) -> Any:
     if isinstance(collector, pytest.Directory) and int(worker.removeprefix("gw")) % 2:
         report.result.reverse()
     return report
+
+
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+    """Tell of set-ups and ends that fail or take long, and of every call."""
+    if not hasattr(item.config, "workerinput"):
+        return None
+    item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+    for report in runtestprotocol(item, log=False, nextitem=nextitem):
+        if report.when == "call" or not report.passed or report.duration >= LONG:
+            item.ihook.pytest_runtest_logreport(report=report)
+    item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+    return True
 
 
 # First: what pytest does next puts those together that share a parameter of a fixture of a module.

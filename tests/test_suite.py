@@ -191,6 +191,38 @@ def test_the_seed_is_printed_and_processes_share_it(files: Path) -> None:
     assert f"AKUNU_TEST_SEED={seed} gives it again" in out
 
 
+def test_a_process_of_xdist_tells_of_set_ups_and_ends_that_fail(tmp_path: Path) -> None:
+    """It leaves out those that pass."""
+    (tmp_path / "test_made.py").write_text(
+        HEAD
+        + """
+@pytest.fixture
+def bad_set_up():
+    print("told in the set-up")
+    raise ValueError("no set-up")
+
+@pytest.fixture
+def said():
+    print("said before")
+
+@pytest.fixture
+def bad_end():
+    yield
+    raise ValueError("no end")
+
+def test_set_up(bad_set_up): pass
+def test_end(bad_end): pass
+def test_call(said): assert not END
+def test_skipped(): pytest.skip("for a reason")
+def test_passes(): pass
+"""
+    )
+    out = run(tmp_path, "-n", "1", "-rA")
+    assert "1 failed, 3 passed, 1 skipped, 2 errors" in out, out
+    for text in ("no set-up", "told in the set-up", "no end", "said before", "for a reason"):
+        assert text in out, out
+
+
 def test_of_two_processes_one_collects_from_the_end(tmp_path: Path) -> None:
     """And both run one order."""
     for folder, file in (("a", "one"), ("a", "two"), ("b", "three")):
