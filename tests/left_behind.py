@@ -120,7 +120,7 @@ def _new_threads(before: set[threading.Thread]) -> list[str]:
 def _settled(look: Any) -> list[str]:
     """What is still there when what was about to end has ended, and garbage is collected.
 
-    Garbage comes second: to look through all objects of a process that has run many tests takes half a second.
+    Garbage comes second: to look through all objects takes half a second once many tests have run.
     """
     found = look()
     for _ in range(10):

@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 #: What differs where a block has 99 KB.
 SMALL_OPS = (
     "Quantize", "Matmul", "GateUp", "ExpertsGateUp", "ExpertsDown", "PrepareHeads", "Attention",
-    "AttentionSplit", "AttentionMerge", "CopyRecords",
+    "AttentionSplit", "AttentionMerge", "CopyRecords", "LatentKv",
 )  # fmt: skip
 
 

@@ -38,8 +38,9 @@ CACHE_OPS = (
 #: Ops of dense models: without those of others the emulator of several GPUs takes two thirds of the time.
 DENSE_OPS = (
     "Embed", "RopeTable", "Norm", "NormAdd", "Quantize", "Matmul", "GateUp", "NormQkv", "NormGateUp",
-    "GateAct", "PrepareHeads", "Attention", "AttentionSplit", "AttentionMerge", "CopyRecords", "Argmax",
-    "SamplePrepare", "SampleSelect", "Logprobs", "Accept", "ColumnSquares", "DecodeAttention", "AllReduce",
+    "GateAct", "PrepareHeads", "Attention", "AttentionSplit", "AttentionMerge", "CopyRecords", "LatentKv",
+    "Argmax", "SamplePrepare", "SampleSelect", "Logprobs", "Accept", "ColumnSquares", "DecodeAttention",
+    "AllReduce",
 )  # fmt: skip
 #: Sizes of heads for which the kernels of prompts exist.
 PROMPT_DIMS = (64, 128, 256, 320, 512, 640)
