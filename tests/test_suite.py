@@ -239,6 +239,12 @@ def test_of_two_processes_one_collects_from_the_end(tmp_path: Path) -> None:
     assert Path(f"{read}gw1").read_text() == "three two one "
 
 
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="threads, as Linux tells of them")
+def test_products_of_numpy_have_one_thread() -> None:
+    code = "import os, numpy; x = numpy.ones((500, 500)); x @ x; print(len(os.listdir('/proc/self/task')))"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "1\n"
+
+
 def test_no_test_and_no_tool_changes_where_modules_are_found() -> None:
     """pyproject.toml says it for tests (`pythonpath`), `children.environment` for their processes."""
     changed = ("sys.path" + "[", "sys.path" + ".", "sys.path" + " =", "sys.path" + " +=")
