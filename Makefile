@@ -37,10 +37,12 @@ endif
 demo: $(VENV)/.installed
 	$(BIN)/akunu complete "Once upon a time" --stats
 
-PYTEST = $(BIN)/python -m pytest -n auto --dist worksteal
+# Bytecode is kept whatever the environment says: without it half of the collection, in each process of each run, is to
+# rewrite `assert`s.
+PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto --dist worksteal
 
-# Of the cases of large tables a third, which the order's seed draws; all where a part of the tests is asked for. `make
-# test-all` runs them all.
+# Of the cases of large tables a third, which the order's seed draws; all where a part of the tests is asked for. So does
+# CI. `make test-all` by itself runs them all.
 test: $(VENV)/.installed-test
 	AKUNU_TEST_PART=$${AKUNU_TEST_PART:-$(if $(TESTARGS),1,3)} $(PYTEST) -m "not long" $(TESTARGS)
 

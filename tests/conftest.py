@@ -31,6 +31,9 @@ if shutil.which("ccache"):
     os.environ.setdefault("CCACHE_BASEDIR", str(ROOT))
     os.environ.setdefault("CCACHE_SLOPPINESS", "pch_defines,time_macros")
 
+# NumPy multiplies small matrices in one thread: a second one would wait most of its time for the next.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 # A shell starts background jobs with Ctrl-C ignored, and Python then leaves it so.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)

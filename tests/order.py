@@ -2,8 +2,14 @@
 
 `AKUNU_TEST_SEED=N` (or `--seed N`) gives the order of a run again.
 
-`AKUNU_TEST_PART=N` runs one in N of the cases that take turns, by the same seed: in any run of those marked
-`in_turn` and `mutation`, in a run without long tests of those of large tables (`table`, the fixture `draw`).
+`AKUNU_TEST_PART=N` runs one in N of the cases that take turns, by the same seed: of those marked `in_turn`
+and `mutation`, and of those of large tables (`table`, the fixture `draw`).
+
+Of two processes one collects the files from their end. Half of the collection is to rewrite `assert`s, and
+each process then finds the bytecode of what the other has come to first.
+
+A process of xdist tells of each test's call, and of a set-up or an end only where it failed or took long: to
+tell of all three is a quarter of what a short test costs.
 """
 
 from __future__ import annotations
@@ -16,9 +22,11 @@ from collections.abc import Sequence
 from typing import Any, Protocol, TypeVar
 
 import pytest
+from _pytest.runner import runtestprotocol
 
 SEED = pytest.StashKey[int]()
 PLACE = pytest.StashKey[int]()  # of a test among those that take turns, as they were collected
+LONG = 5.0  # seconds of a set-up that the list of the slowest has
 TURNS = ("in_turn", "mutation", "table")  # their marks
 
 Each = TypeVar("Each")
@@ -35,10 +43,9 @@ def has_its_turn(place: int, seed: int, parts: int) -> bool:
     return (place + seed) % parts == 0
 
 
-def parts(config: pytest.Config, mark: str = "in_turn") -> int:
-    """How many seeds in a row it takes to run every case that has the mark."""
-    without_long = config.option.markexpr == "not long"
-    return int(os.environ.get("AKUNU_TEST_PART", "1")) if mark != "table" or without_long else 1
+def parts() -> int:
+    """Say how many seeds in a row it takes to run every case."""
+    return int(os.environ.get("AKUNU_TEST_PART", "1"))
 
 
 def drawn(cases: Sequence[Each], seed: int, parts: int) -> list[Each]:
@@ -55,11 +62,10 @@ def spread(name: str) -> int:
 @pytest.fixture
 def draw(request: pytest.FixtureRequest) -> Draw:
     """For a test that goes through cases of a large table: those whose turn it is, at least one."""
-    config = request.config
-    seed = config.stash[SEED] + spread(request.node.name)
+    seed = request.config.stash[SEED] + spread(request.node.name)
 
     def draw(cases: Sequence[Each], /) -> list[Each]:
-        return drawn(cases, seed, parts(config, "table"))
+        return drawn(cases, seed, parts())
 
     return draw
 
@@ -92,15 +98,38 @@ def pytest_report_header(config: pytest.Config) -> str:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     if terminalreporter.stats.get("failed") or terminalreporter.stats.get("error"):
         terminalreporter.write_line(f"AKUNU_TEST_SEED={config.stash[SEED]} gives this order again")
-    if (count := parts(config, "table")) > 1:
+    if (count := parts()) > 1:
         text = f"NOT RUN: cases of large tables that {count - 1} other seeds draw; AKUNU_TEST_PART=1 runs all"
         terminalreporter.write_sep("-", text)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector: pytest.Collector) -> Any:
+    """Every other process of xdist comes to files and folders in the reverse order."""
+    report = yield
+    worker = getattr(collector.config, "workerinput", {}).get("workerid", "gw0")
+    if isinstance(collector, pytest.Directory) and int(worker.removeprefix("gw")) % 2:
+        report.result.reverse()
+    return report
+
+
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+    """Tell of set-ups and ends that fail or take long, and of every call."""
+    if not hasattr(item.config, "workerinput"):
+        return None
+    item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+    for report in runtestprotocol(item, log=False, nextitem=nextitem):
+        if report.when == "call" or not report.passed or report.duration >= LONG:
+            item.ihook.pytest_runtest_logreport(report=report)
+    item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+    return True
 
 
 # First: what pytest does next puts those together that share a parameter of a fixture of a module.
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item], config: pytest.Config) -> None:
-    another_day = pytest.mark.skip(reason=f"AKUNU_TEST_PART={parts(config)}: another seed runs this case")
+    items.sort(key=lambda item: item.path)  # processes have come to files in different orders
+    another_day = pytest.mark.skip(reason=f"AKUNU_TEST_PART={parts()}: another seed runs this case")
     another_seed: list[pytest.Item] = []  # of tables: a test that is skipped costs as much as a short one
     files: dict[object, list[pytest.Item]] = defaultdict(list)
     for name in TURNS:
@@ -111,7 +140,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item], config: pytest.Confi
             assert mark is not None
             # Those of one name have one turn: what they need is made for them alone.
             item.stash[PLACE] = places.setdefault(*(mark.args or (item.nodeid,)), len(places))
-            if name == "mutation" or has_its_turn(item.stash[PLACE], config.stash[SEED], parts(config, name)):
+            if name == "mutation" or has_its_turn(item.stash[PLACE], config.stash[SEED], parts()):
                 continue
             if name == "table":
                 another_seed.append(item)

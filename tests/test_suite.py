@@ -191,6 +191,60 @@ def test_the_seed_is_printed_and_processes_share_it(files: Path) -> None:
     assert f"AKUNU_TEST_SEED={seed} gives it again" in out
 
 
+def test_a_process_of_xdist_tells_of_set_ups_and_ends_that_fail(tmp_path: Path) -> None:
+    """It leaves out those that pass."""
+    (tmp_path / "test_made.py").write_text(
+        HEAD
+        + """
+@pytest.fixture
+def bad_set_up():
+    print("told in the set-up")
+    raise ValueError("no set-up")
+
+@pytest.fixture
+def said():
+    print("said before")
+
+@pytest.fixture
+def bad_end():
+    yield
+    raise ValueError("no end")
+
+def test_set_up(bad_set_up): pass
+def test_end(bad_end): pass
+def test_call(said): assert not END
+def test_skipped(): pytest.skip("for a reason")
+def test_passes(): pass
+"""
+    )
+    out = run(tmp_path, "-n", "1", "-rA")
+    assert "1 failed, 3 passed, 1 skipped, 2 errors" in out, out
+    for text in ("no set-up", "told in the set-up", "no end", "said before", "for a reason"):
+        assert text in out, out
+
+
+def test_of_two_processes_one_collects_from_the_end(tmp_path: Path) -> None:
+    """And both run one order."""
+    for folder, file in (("a", "one"), ("a", "two"), ("b", "three")):
+        (tmp_path / folder).mkdir(exist_ok=True)
+        (tmp_path / folder / f"test_{file}.py").write_text(
+            "import os\n"
+            "with open(os.environ['READ'] + os.environ['PYTEST_XDIST_WORKER'], 'a') as told:\n"
+            f"    told.write('{file} ')\n\n\n"
+            "def test():\n    pass\n"
+        )
+    read = tmp_path / "read-"
+    assert "3 passed" in run(tmp_path, "-n", "2", READ=str(read))
+    assert Path(f"{read}gw0").read_text() == "one two three "
+    assert Path(f"{read}gw1").read_text() == "three two one "
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="threads, as Linux tells of them")
+def test_products_of_numpy_have_one_thread() -> None:
+    code = "import os, numpy; x = numpy.ones((500, 500)); x @ x; print(len(os.listdir('/proc/self/task')))"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "1\n"
+
+
 def test_no_test_and_no_tool_changes_where_modules_are_found() -> None:
     """pyproject.toml says it for tests (`pythonpath`), `children.environment` for their processes."""
     changed = ("sys.path" + "[", "sys.path" + ".", "sys.path" + " =", "sys.path" + " +=")
@@ -236,27 +290,24 @@ def test_cases_in_turn_run_with_one_seed_of_as_many_as_there_are_parts(tmp_path:
     assert len(everything) == 24
 
 
-def test_without_long_tests_one_in_n_cases_of_a_table_runs_and_the_run_says_so(tmp_path: Path) -> None:
+@pytest.mark.parametrize("options", [("-m", "not long"), ()], ids=["test", "test-all"])
+def test_one_in_n_cases_of_a_table_runs_and_the_run_says_so(options: tuple[str, ...], tmp_path: Path) -> None:
     (tmp_path / "test_made.py").write_text(
         "import pytest\n\n\n"
         "@pytest.mark.table\n@pytest.mark.parametrize('n', range(20))\ndef test_case(n):\n    pass\n\n\n"
         "@pytest.mark.parametrize('n', (1, 2, 7))\n"
         "def test_row(draw, n):\n    print('DREW', n, *draw(range(n)))\n"
     )
-    outs = [
-        run(tmp_path, "-rAP", "-m", "not long", "--seed", str(seed), AKUNU_TEST_PART="3")
-        for seed in (7, 8, 9)
-    ]
+    outs = [run(tmp_path, "-rAP", *options, "--seed", str(seed), AKUNU_TEST_PART="3") for seed in (7, 8, 9)]
     ran = [set(outcomes(out)) for out in outs]
     assert len(set.intersection(*ran)) == 3 and len(set.union(*ran)) == 23
     assert sorted(len(names) for names in ran) == [9, 10, 10]
     rows = [set(line.split()[2:]) for out in outs for line in out.splitlines() if line.startswith("DREW 7")]
     assert sorted(map(len, rows)) == [2, 2, 3] and set.union(*rows) == set("0123456")
     assert all("of large tables" in out and " deselected" in out for out in outs)
-    # With long tests, as in CI, a table runs whole, and so it does where no part is asked for.
-    for options, settings in (([], {"AKUNU_TEST_PART": "3"}), (["-m", "not long"], {"AKUNU_TEST_PART": "1"})):
-        out = run(tmp_path, "-rAP", "--seed", "7", *options, **settings)
-        assert len(outcomes(out)) == 23 and "DREW 7 0 1 2 3 4 5 6" in out and "of large tables" not in out
+    # A table runs whole where no part is asked for.
+    out = run(tmp_path, "-rAP", "--seed", "7", *options, AKUNU_TEST_PART="1")
+    assert len(outcomes(out)) == 23 and "DREW 7 0 1 2 3 4 5 6" in out and "of large tables" not in out
 
 
 def test_seeds_in_a_row_draw_every_case_of_a_test_and_each_at_least_one() -> None:

@@ -156,6 +156,15 @@ def direct(arrows: Mapping[str, set[str]]) -> dict[str, set[str]]:
     }
 
 
+def mermaid(by_floor: Mapping[str, set[str]]) -> str:
+    """Return the picture of the floors as Mermaid's text."""
+    lines = ["graph TD"]
+    for layer in order():
+        for name in sorted(layer):
+            lines += [f"    {name} --> {other}" for other in sorted(direct(by_floor).get(name, ()))]
+    return "\n".join(lines)
+
+
 def main() -> None:
     """Print what was asked for."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
@@ -170,11 +179,7 @@ def main() -> None:
     by_module, by_floor = arrows_between(found)
     up = upward(found, order())
     if args.mermaid:
-        print("graph TD")
-        for layer in order():
-            for name in sorted(layer):
-                for other in sorted(direct(by_floor).get(name, ())):
-                    print(f"    {name} --> {other}")
+        print(mermaid(by_floor))
         return
     if args.arrows:
         for each in up:

@@ -19,12 +19,15 @@ import pytest
 import akunu
 from akunu.api.scheduling.interrupts import allowed, check, held, wait
 from children import environment
+from order import Draw
 
 from .conftest import make_model
 from .fakes import FakeEngine
 
 SHARED = ("scheduler.py", "planning.py", "sequence.py", "generation.py", "streams.py")
 """Files in which something comes at each line in turn."""
+BLOCK = 16
+"""Lines of which the first is met in each run, and the others of some blocks."""
 PROMPT = [1, 2, 3, 4, 5, 6]
 
 
@@ -220,16 +223,17 @@ def at_line(
     return trace
 
 
-def test_an_interrupt_at_any_line_leaves_the_scheduler_in_order() -> None:
+def test_an_interrupt_at_any_line_leaves_the_scheduler_in_order(draw: Draw) -> None:
     expected = make_model(chunk=4).generate(PROMPT, max_tokens=2).ids
     model = make_model(chunk=4)
     engine, scheduler = model._engine, model._scheduler
     assert isinstance(engine, FakeEngine)
     neighbour = model.stream([7, 8, 9], max_tokens=None)
     heard: list[int] = []
-    line, interrupted = 0, True
-    while interrupted:
-        line += 1
+
+    def interrupted(line: int) -> bool:
+        """Whether so many lines ran."""
+        nonlocal neighbour, heard
         where: list[str] = []
         heard += next(neighbour).ids
         sys.settrace(at_line(line, where, lambda: signal.raise_signal(signal.SIGINT)))
@@ -239,7 +243,6 @@ def test_an_interrupt_at_any_line_leaves_the_scheduler_in_order() -> None:
             pass
         finally:
             sys.settrace(None)
-        interrupted = bool(where)
         assert not scheduler._leading, where
         assert (
             scheduler._planner.running == [neighbour._generation._sequence] and not scheduler._planner.waiting
@@ -248,7 +251,16 @@ def test_an_interrupt_at_any_line_leaves_the_scheduler_in_order() -> None:
         if len(heard) > 200:
             neighbour = model.stream([7, 8, 9], max_tokens=None)
             heard = []
-    assert line > 150
+        return bool(where)
+
+    # Blocks of lines, to behind the last one: that so many never run says so.
+    blocks = 0
+    while interrupted(blocks * BLOCK + 1):
+        blocks += 1
+    assert blocks * BLOCK > 150
+    for block in draw(range(blocks)):
+        for line in range(block * BLOCK + 2, (block + 1) * BLOCK + 1):
+            interrupted(line)
     assert model.generate(PROMPT, max_tokens=2).ids == expected
 
 

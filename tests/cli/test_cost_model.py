@@ -45,7 +45,8 @@ def one_of_each(names: Iterable[str]) -> list[Any]:
     found = []
     for name in names:
         arch = SHAPES[name].arch
-        found.append(pytest.param(name, marks=pytest.mark.long) if arch in known else name)
+        marks = [pytest.mark.long, pytest.mark.table]
+        found.append(pytest.param(name, marks=marks) if arch in known else name)
         known.add(arch)
     return found
 

@@ -23,7 +23,8 @@ from metal_emulator.compiler import clang
 X86 = platform.machine() in ("x86_64", "AMD64")
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]
-TSAN = pytest.mark.in_turn("tsan")  # one turn, for which the drivers are built
+#: One turn each, for which its drivers are built.
+ASAN, TSAN = pytest.mark.in_turn("asan"), pytest.mark.in_turn("tsan")
 
 
 @dataclass(frozen=True)
@@ -125,10 +126,11 @@ def run(name: str, program: str, *arguments: str) -> subprocess.CompletedProcess
 @pytest.mark.parametrize(
     ("name", "fault", "report"),
     [
-        ("asan", "overflow", "heap-buffer-overflow"),
-        ("asan", "undefined", "signed integer overflow"),
-        ("asan", "device", "null pointer"),
+        # First: so TSan has its turn beside the cross build for macOS, and ASan, which takes longer, another.
         pytest.param("tsan", "race", "data race", marks=TSAN),
+        pytest.param("asan", "overflow", "heap-buffer-overflow", marks=ASAN),
+        pytest.param("asan", "undefined", "signed integer overflow", marks=ASAN),
+        pytest.param("asan", "device", "null pointer", marks=ASAN),
     ],
 )
 def test_the_sanitizer_is_on(name: str, fault: str, report: str) -> None:
@@ -140,25 +142,28 @@ def test_the_sanitizer_is_on(name: str, fault: str, report: str) -> None:
 @pytest.mark.parametrize(
     ("name", "program", "arguments"),
     [
-        ("asan", "cgroup_test", ()),
-        ("asan", "half_test", ()),
-        ("asan", "gguf_fuzz", ("--mutations", "4000")),
-        ("asan", "safetensors_fuzz", ("--mutations", "8000")),
-        ("asan", "packed_fuzz", ("--mutations", "8000")),
-        ("asan", "whisper_fuzz", ("--mutations", "8000")),
-        ("asan", "file_source_test", ()),
-        ("asan", "sampler_test", ()),
-        ("asan", "engine_smoke", ()),
-        ("asan", "fault_test", ()),
-        ("asan", "topology_test", ()),
-        ("asan", "workspace_test", ()),
-        ("asan", "memory_test", ()),
-        ("asan", "pages_test", ()),
+        pytest.param("asan", "cgroup_test", (), marks=ASAN),
+        pytest.param("asan", "half_test", (), marks=ASAN),
+        pytest.param("asan", "gguf_fuzz", ("--mutations", "4000"), marks=ASAN),
+        pytest.param("asan", "safetensors_fuzz", ("--mutations", "8000"), marks=ASAN),
+        pytest.param("asan", "packed_fuzz", ("--mutations", "8000"), marks=ASAN),
+        pytest.param("asan", "whisper_fuzz", ("--mutations", "8000"), marks=ASAN),
+        pytest.param("asan", "file_source_test", (), marks=ASAN),
+        pytest.param("asan", "sampler_test", (), marks=ASAN),
+        pytest.param("asan", "engine_smoke", (), marks=ASAN),
+        pytest.param("asan", "fault_test", (), marks=ASAN),
+        pytest.param("asan", "topology_test", (), marks=ASAN),
+        pytest.param("asan", "workspace_test", (), marks=ASAN),
+        pytest.param("asan", "memory_test", (), marks=ASAN),
+        pytest.param("asan", "pages_test", (), marks=ASAN),
         pytest.param(
             "asan",
             "schedule_test",
             (),
-            marks=pytest.mark.skipif(platform.system() != "Linux", reason="CUDA is built on Linux"),
+            marks=[
+                ASAN,
+                pytest.mark.skipif(platform.system() != "Linux", reason="CUDA is built on Linux"),
+            ],
         ),
         pytest.param("tsan", "pool_test", (), marks=TSAN),
         pytest.param("tsan", "sharing_test", (), marks=TSAN),

@@ -11,10 +11,15 @@ from pathlib import Path
 import pytest
 
 from children import environment
-from cuda_emulator.build import CACHE_OPS, KV_TYPES, build, build_several
+from cuda_emulator.build import CACHE_OPS, DENSE_OPS, KV_TYPES, build, build_several
 from missing import missing
 
 ROOT = Path(__file__).resolve().parents[2]
+#: What differs where a block has 99 KB.
+SMALL_OPS = (
+    "Quantize", "Matmul", "GateUp", "ExpertsGateUp", "ExpertsDown", "PrepareHeads", "Attention",
+    "AttentionSplit", "AttentionMerge", "CopyRecords", "LatentKv",
+)  # fmt: skip
 
 
 @pytest.fixture(scope="session")
@@ -31,7 +36,7 @@ def emulator() -> Path:
 def small_emulator(emulator: Path) -> Path:
     """A GPU with blocks of 99 KB and without products of warpgroups, for a few weight types: for long tests,
     since each emulator takes long to compile."""
-    return build(["F32", "F16", "Q4_0", "Q4_K", "Q6_K"], small=True)
+    return build(["F32", "F16", "Q4_0", "Q4_K", "Q6_K"], small=True, ops=SMALL_OPS)
 
 
 @pytest.fixture(scope="session")
@@ -49,7 +54,8 @@ def cards_emulator(emulator: Path) -> Path:
 @pytest.fixture(scope="session")
 def checked_emulator(emulator: Path) -> Path:
     """The kernels of AKUNU_CUDA_RACECHECK, for a few weight types."""
-    return build(["F32", "F16", "Q4_0", "Q5_0", "Q8_0", "Q4_K", "Q6_K"], checks_races=True)
+    few = ["F32", "F16", "Q4_0", "Q5_0", "Q8_0", "Q4_K", "Q6_K"]
+    return build(few, ops=[*DENSE_OPS, "ExpertsDown"], checks_races=True)
 
 
 Run = Callable[..., subprocess.CompletedProcess[str]]

@@ -168,10 +168,10 @@ def tokens(engine, rows, steps):
 
 
 with engines.open_engine(NAME, device="cuda", context=64, chunk=16, threads=2) as opened:
-    engine, ids = opened.engine, np.random.default_rng(1).integers(0, 320, 12).astype(np.uint32)
+    engine, ids = opened.engine, np.random.default_rng(1).integers(0, 320, 3).astype(np.uint32)
     slot = engine.open()
     engine.begin(ids, slot=slot, temperature=0.0, end_ids=(), reuse=False)
-    print(tokens(engine, 12, 1) + tokens(engine, 1, 8))
+    print(tokens(engine, 3, 1) + tokens(engine, 1, 4))
     commands = engine.profile("decode", 1, 0, 1)
     first = next(i for i, c in enumerate(commands) if c["op"] == "route") - 2
     last = next(i for i, c in enumerate(commands) if c["op"] == "experts_down")

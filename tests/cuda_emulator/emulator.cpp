@@ -375,11 +375,12 @@ int missing_of(const std::string& text, const std::string& define, const unsigne
     return -1;
 }
 
-// What a text asks for and this library was not built with; empty where there is all. A command whose reader, or whose
-// types of the cache, are missing would do nothing, and others would wait for it.
+// What a text asks for and this library was not built with; empty where there is all. A command of which something is
+// missing would do nothing, and others would wait for it.
 std::string lacking(const std::string& text) {
 #define X(n) n,
-    constexpr unsigned kReadersBuilt[] = {AKUNU_READERS}, kPairsBuilt[] = {AKUNU_KV_TYPES};
+    constexpr unsigned kReadersBuilt[] = {AKUNU_READERS}, kPairsBuilt[] = {AKUNU_KV_TYPES}, kOpsBuilt[] = {AKUNU_OPS},
+                       kDimsBuilt[] = {AKUNU_PROMPT_DIMS};
 #undef X
     constexpr const char* kNames[] = {EMULATOR_READER_NAMES};
     static_assert(std::size(kNames) == kReaders);
@@ -398,6 +399,10 @@ std::string lacking(const std::string& text) {
     }
     if (reader >= 0) return std::string("the emulator was built without the reader of ") + kNames[reader];
     if (pair >= 0) return "the emulator was built without the cache's types " + std::to_string(pair);
+    const int op = missing_of(text, "#define AKUNU_OPS", kOpsBuilt);
+    if (op >= 0) return "the emulator was built without the op " + std::to_string(op);
+    const int dim = missing_of(text, "#define AKUNU_PROMPT_DIMS", kDimsBuilt);
+    if (dim >= 0) return "the emulator was built without heads of " + std::to_string(dim);
     return {};
 }
 

@@ -70,6 +70,9 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=0, help="[default: one for each physical core]")
     parser.add_argument("--repeats", type=int, default=5)
     args = parser.parse_args()
+    chosen = [case for case in perf_cases() if all(text in case.id for text in args.k)]
+    if not chosen:
+        sys.exit(f"no case's name holds all of {args.k}")
     best = next(name for name, supported in _core.cpu_instruction_sets() if supported)
     isa = args.isa or (best if args.device == "cpu" else "")
     device = lab(Target(args.device, isa), args.threads)
@@ -80,11 +83,7 @@ def main() -> None:
         f"{f32 / 1e9:.0f} GFLOP/s f32, {peaks['int8_ops'] / 1e9:.0f} Gop/s int8"
     )
     print(f"{'case':<64} {'us':>9} {'GB/s':>7} {'of read':>7} {'GFLOP/s':>8} {'of f32':>7}")
-    found = False
-    for case in perf_cases():
-        if not all(text in case.id for text in args.k):
-            continue
-        found = True
+    for case in chosen:
         r = measure(case, device, args.repeats)
         bandwidth, flops = r.bytes / r.seconds, r.flops / r.seconds
         print(
@@ -92,8 +91,6 @@ def main() -> None:
             f"{flops / 1e9:8.1f} {flops / f32:7.0%}",
             flush=True,
         )
-    if not found:
-        sys.exit(f"no case's name holds all of {args.k}")
 
 
 if __name__ == "__main__":

@@ -82,7 +82,7 @@ def test_a_set_is_not_used_where_the_processor_lacks_it(
     assert (done.returncode, done.stdout) == (3, f"this processor does not support {isa}\n")
 
 
-@pytest.mark.in_turn
+@sanitizers.ASAN
 @pytest.mark.skipif(
     platform.machine() not in ("x86_64", "AMD64") or "avx2" in unsupported(), reason="an x86 build with AVX2"
 )

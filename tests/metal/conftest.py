@@ -51,7 +51,7 @@ def part_of_the_mutations(request: pytest.FixtureRequest, monkeypatch: pytest.Mo
     """
     if request.node.get_closest_marker("mutation") is None:
         return
-    count = parts(request.config)
+    count = parts()
     if has_its_turn(request.node.stash[PLACE], request.config.stash[SEED], count):
         return
     from metal_emulator.harness import Library

@@ -32,11 +32,12 @@ def require_metal() -> None:
 def some(every: Collection[Any], *kept: Any) -> list[Any]:
     """Parameters of a test that the CPU runs in full, where an emulated GPU would take its time.
 
-    All but `kept` are long. A tuple is a row of parameters.
+    All but `kept` are long, and cases of a table. A tuple is a row of parameters.
     """
     assert all(row in every for row in kept)
     rows = [row if isinstance(row, tuple) else (row,) for row in every if row not in kept]
-    return [*kept, *(pytest.param(*row, marks=pytest.mark.long) for row in rows)]
+    marks = [pytest.mark.long, pytest.mark.table]
+    return [*kept, *(pytest.param(*row, marks=marks) for row in rows)]
 
 
 @pytest.fixture(scope="module")

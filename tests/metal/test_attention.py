@@ -141,11 +141,11 @@ BATCHED = [
 
 
 def with_a_cache(cases: Sequence[Rope | Case]) -> list[Any]:
-    """Each case with one type of cache in turn. The types differ in how values are read: the rest is long."""
+    """Each case with one type of cache. Types differ in how values are read: the rest is long, and drawn."""
     return [
         pytest.param(
             case, kv, id=f"{i}-{kv}-{case.id if isinstance(case, Case) else 'rope'}",
-            marks=[] if KV[i % len(KV)] == kv else pytest.mark.long,
+            marks=[] if KV[i % len(KV)] == kv else [pytest.mark.long, pytest.mark.table],
         )
         for i, case in enumerate(cases)
         for kv in KV

@@ -148,6 +148,7 @@ def test_logits_are_those_of_float64(path: Path, reference: Reference) -> None:
     assert found == logits.argmax(axis=1).tolist()
 
 
+@pytest.mark.table
 @pytest.mark.parametrize(
     ("index", "changes"),
     [

@@ -41,6 +41,7 @@ def test_golden_data_belongs_to_the_weights(name: str) -> None:
     assert len(golden.prompt) > tiny.ALL[name].window
 
 
+@pytest.mark.table
 @pytest.mark.parametrize("name", tiny.ALL)
 def test_reference_agrees_with_transformers(name: str, folder: Path) -> None:
     golden = tiny.golden(name)
@@ -119,6 +120,7 @@ def test_golden_data_notices_a_wrong(
     assert np.abs(model.logits(golden.prompt) - golden.logits).max() > NEAR_TIE
 
 
+@pytest.mark.table
 @pytest.mark.parametrize(
     ("name", "part"),
     [

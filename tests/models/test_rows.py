@@ -66,6 +66,7 @@ def test_golden_data_is_what_transformers_computes_now(name: str) -> None:
     np.testing.assert_allclose(found, golden.logits, atol=2e-4)
 
 
+@pytest.mark.table
 def test_the_reference_agrees_with_transformers(name: str, folder: Path) -> None:
     golden = tiny.golden(name)
     n = len(golden.prompt)
@@ -158,6 +159,7 @@ CHANGES: list[tuple[str, str, Callable[[ModelConfig], ModelConfig]]] = [
 ]
 
 
+@pytest.mark.table
 @pytest.mark.parametrize(("name", "what", "change"), CHANGES, ids=[f"{c[0]}-{c[1]}" for c in CHANGES])
 def test_golden_data_notices_another(
     name: str, what: str, change: Callable[[ModelConfig], ModelConfig], folder: Path

@@ -10,6 +10,8 @@ import pytest
 
 from akunu.server.anthropic_fields import MessagesRequest
 
+from .published import anthropic_client
+
 GREEDY = {"temperature": 0}
 HELLO = [{"role": "user", "content": "What is 2+2?"}]
 QUESTION = [{"role": "user", "content": "What is the weather in Paris?"}]
@@ -22,7 +24,7 @@ WEATHER = {
 
 @pytest.fixture
 def client(served):
-    with anthropic.Anthropic(base_url=served.url, api_key="any", max_retries=0) as client:
+    with anthropic_client(served.url) as client:
         yield client
 
 

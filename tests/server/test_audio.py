@@ -23,6 +23,7 @@ from speech import tiny
 from speech.babble import Babble
 
 from .conftest import EMBER, Served, serving, wait_until
+from .published import openai_client
 
 TRANSCRIBE = "/v1/audio/transcriptions"
 
@@ -64,7 +65,7 @@ def heard(engine: Babble, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
 @pytest.fixture
 def client(heard: Served) -> Iterator[openai.OpenAI]:
-    with openai.OpenAI(base_url=f"{heard.url}/v1", api_key="any", max_retries=0) as found:
+    with openai_client(heard.url) as found:
         yield found
 
 

@@ -23,6 +23,7 @@ from akunu.server.openai_responses_fields import Item, ResponsesRequest
 from akunu.server.prompts import infill_ids, prompt_ids
 from akunu.tokenizer import Segment
 
+from . import published
 from .conftest import EMBER, serving
 
 LONG = [{"role": "user", "content": "cat dog " * 4000}]
@@ -34,13 +35,13 @@ OPENAI_WORDS = (
 
 @pytest.fixture
 def openai_client(served):
-    with openai.OpenAI(base_url=f"{served.url}/v1", api_key="any", max_retries=0) as client:
+    with published.openai_client(served.url) as client:
         yield client
 
 
 @pytest.fixture
 def anthropic_client(served):
-    with anthropic.Anthropic(base_url=served.url, api_key="any", max_retries=0) as client:
+    with published.anthropic_client(served.url) as client:
         yield client
 
 
@@ -204,7 +205,7 @@ def thinker(served):
 @pytest.mark.parametrize("summary", [None, "auto", "detailed"])
 def test_thoughts_are_the_summary_where_one_is_asked_for(thinker, summary):
     reasoning = {"summary": summary} if summary else {}
-    with openai.OpenAI(base_url=f"{thinker.url}/v1", api_key="any", max_retries=0) as client:
+    with published.openai_client(thinker.url) as client:
         asked = {
             "model": "ember",
             "input": "Tell me a story.",

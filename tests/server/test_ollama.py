@@ -31,7 +31,7 @@ WEATHER = {
 
 @pytest.fixture
 def client(served):
-    return ollama.Client(host=served.url)
+    return ollama.Client(host=served.url, verify=False)
 
 
 def test_a_chat_is_the_models_own(client, served):
@@ -206,7 +206,7 @@ def test_durations_are_read(given, expected):
 
 def test_a_model_is_loaded_and_unloaded_as_asked():
     with serving(EMBER) as served:
-        client, entry = ollama.Client(host=served.url), served.ember
+        client, entry = ollama.Client(host=served.url, verify=False), served.ember
         assert client.generate("ember", "").done_reason == "load"
         assert client.chat("ember", [], keep_alive=0).done_reason == "unload"
         assert entry.model is None and client.ps().models == []
@@ -228,7 +228,7 @@ def test_a_model_is_fetched_and_offered(monkeypatch, tmp_path: Path):
 
     monkeypatch.setattr(ollama_models, "FoundModel", fetched)
     with serving(EMBER) as served:
-        client = ollama.Client(host=served.url)
+        client = ollama.Client(host=served.url, verify=False)
         statuses = [part.status for part in client.pull("someone/small-GGUF", stream=True)]
         assert (statuses[0], statuses[-1]) == ("pulling manifest", "success")
         assert "someone/small-GGUF" in [model.model for model in client.list().models]

@@ -5,12 +5,14 @@ from __future__ import annotations
 import openai
 import pytest
 
+from .published import openai_client
+
 HELLO = [{"role": "user", "content": "What is 2+2?"}]
 
 
 @pytest.fixture
 def client(served):
-    with openai.OpenAI(base_url=f"{served.url}/v1", api_key="any", max_retries=0) as client:
+    with openai_client(served.url) as client:
         yield client
 
 

@@ -12,6 +12,8 @@ from akunu.server.errors import ApiError
 from akunu.server.openai_responses import _split_behind
 from akunu.server.stored import ResponseStore
 
+from .published import openai_client
+
 WEATHER = {
     "type": "function",
     "name": "get_weather",
@@ -23,7 +25,7 @@ RESULT = '{"city": "Paris", "sky": "rain", "temperature": 12}'
 
 @pytest.fixture
 def client(served):
-    with openai.OpenAI(base_url=f"{served.url}/v1", api_key="any", max_retries=0) as client:
+    with openai_client(served.url) as client:
         yield client
 
 

@@ -6,12 +6,12 @@ import json
 import re
 import threading
 
-import openai
 import pytest
 
 from akunu.chat.structured.compiler import Compiler
 
 from .conftest import serving
+from .published import openai_client
 
 CITY = {
     "type": "object",
@@ -27,7 +27,7 @@ HELLO = [{"role": "user", "content": "Hello!"}]
 
 @pytest.fixture
 def client(served):
-    with openai.OpenAI(base_url=f"{served.url}/v1", api_key="any", max_retries=0) as client:
+    with openai_client(served.url) as client:
         yield client
 
 

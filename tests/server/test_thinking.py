@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import anthropic
-import openai
 import pytest
 
 from akunu.chat import ChatTemplate
 
 from .conftest import serving
+from .published import anthropic_client, openai_client
 
 OPENED = "{% for m in messages %}{{ m.content }}{% endfor %}{{ '<think>' if enable_thinking != false }}"
 HELLO = [{"role": "user", "content": "Tell me a story."}]
@@ -24,7 +23,7 @@ def thinker():
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_the_budget_of_anthropics_client_is_what_is_thought(thinker, stream):
-    client = anthropic.Anthropic(base_url=thinker.url, api_key="any", max_retries=0)
+    client = anthropic_client(thinker.url)
     fields = {
         "model": "ember", "max_tokens": 60, "messages": [{"role": "user", "content": "Tell me a story."}],
         "thinking": {"type": "enabled", "budget_tokens": 9}, "extra_body": {"temperature": 0},
@@ -41,7 +40,7 @@ def test_the_budget_of_anthropics_client_is_what_is_thought(thinker, stream):
 
 @pytest.mark.parametrize("extra", [{"thinking_budget": 9}, {"reasoning_effort": "none"}])
 def test_openais_client_limits_thinking_or_switches_it_off(thinker, extra):
-    client = openai.OpenAI(base_url=f"{thinker.url}/v1", api_key="any", max_retries=0)
+    client = openai_client(thinker.url)
     answer = client.chat.completions.create(
         model="ember", messages=HELLO, max_tokens=60, seed=1, extra_body=extra
     )
@@ -53,7 +52,7 @@ def test_openais_client_limits_thinking_or_switches_it_off(thinker, extra):
 
 @pytest.mark.parametrize("thinking", [{"type": "enabled", "budget_tokens": 1024}, {"type": "adaptive"}])
 def test_agents_that_ask_any_model_to_think_get_an_answer_without(served, thinking):
-    client = anthropic.Anthropic(base_url=served.url, api_key="any", max_retries=0)
+    client = anthropic_client(served.url)
     fields = {"model": "ember", "messages": HELLO, "thinking": thinking, "output_config": {"effort": "high"}}
     answer = client.messages.create(max_tokens=2000, **fields)
     assert [block.type for block in answer.content] == ["text"]

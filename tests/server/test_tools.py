@@ -13,6 +13,8 @@ from akunu.server.anthropic_fields import MessagesRequest
 from akunu.server.openai_chat import ChatRequest
 from akunu.server.openai_responses_fields import ResponsesRequest
 
+from .published import openai_client
+
 WEATHER = {
     "type": "function",
     "function": {
@@ -75,7 +77,7 @@ def reason_of(body) -> str:
 
 @pytest.fixture
 def client(served):
-    with openai.OpenAI(base_url=f"{served.url}/v1", api_key="any", max_retries=0) as client:
+    with openai_client(served.url) as client:
         yield client
 
 

@@ -20,7 +20,7 @@ DOCUMENTS = ["cats eat mice", "rome is a city", "the dog sits"]
 
 @pytest.fixture(scope="module")
 def client(served: Served) -> openai.OpenAI:
-    http = httpx.Client(trust_env=False)
+    http = httpx.Client(trust_env=False, verify=False)
     return openai.OpenAI(base_url=f"{served.url}/v1", api_key="any", max_retries=0, http_client=http)
 
 

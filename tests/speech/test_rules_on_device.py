@@ -11,6 +11,7 @@ from akunu.speech.options import TranscriptionOptions
 from akunu.speech.rules import TokenRules
 from kernels.devices import Target, lab, targets
 from kernels.problem import pack, struct
+from order import Draw
 
 from . import tiny
 
@@ -93,7 +94,7 @@ def check(device: Any, options: TranscriptionOptions, lift: float, before: int =
 
 @pytest.mark.parametrize("target", targets(), ids=lambda t: t.id)
 @pytest.mark.parametrize("options", OPTIONS)
-@pytest.mark.parametrize("lift", LIFTS)
-def test_the_same_tokens_are_left(lift: float, options: str, target: Target) -> None:
-    check(lab(target), OPTIONS[options], lift)
-    check(lab(target), OPTIONS[options], lift, 5408)
+def test_the_same_tokens_are_left(options: str, target: Target, draw: Draw) -> None:
+    for lift in draw(LIFTS):
+        for before in (0, 5408):
+            check(lab(target), OPTIONS[options], lift, before)

@@ -83,7 +83,7 @@ def wrong() -> dict[str, tuple[bytes, str]]:
     noise = _noise()
     jpeg, gif, tiff, whole = (saved(noise, kind) for kind in ("JPEG", "GIF", "TIFF", "PNG"))
     frame, size = gif.index(b"\x2c\0\0\0\0\x40\0\x40\0"), jpeg.index(b"\xff\xc0") + 5
-    bomb = zlib.compress(bytes(1 << 27))
+    bomb = zlib.compress(bytes(1 << 27), 1)
     huge = r"pixels, more than 67108864; make it smaller"
     damaged = r"a damaged, cut off or empty {} file"
     return {

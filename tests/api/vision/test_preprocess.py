@@ -13,8 +13,7 @@ from akunu import _core
 from akunu.base.errors import ImageError, InvalidArgumentError, ModelFileError, UnsupportedError
 from akunu.chat.pictures.preprocess import ImagePart, Patches, Run, processor_of
 from api.vision.cases import CASES, GOLDEN, Case, picture, samples
-
-IMAGES = [(case, size) for case in CASES for size in case.sizes]
+from order import Draw
 
 
 @pytest.fixture(scope="module")
@@ -51,14 +50,19 @@ def as_transformers_has_it(case: Case, found: list[Patches]) -> npt.NDArray[np.f
     return np.concatenate(every)
 
 
-@pytest.mark.parametrize(
-    ("case", "size"), IMAGES, ids=lambda each: getattr(each, "name", None) or "x".join(map(str, each))
-)
-def test_pixels_are_those_of_transformers(
-    case: Case, size: tuple[int, int], golden: dict[str, npt.NDArray[np.generic]]
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_what_a_tower_is_given_is_that_of_transformers(
+    case: Case, golden: dict[str, npt.NDArray[np.generic]], draw: Draw
 ) -> None:
-    name = f"{case.name}/{size[0]}x{size[1]}"
-    found = images(shown(case, size))
+    for size in draw(case.sizes):
+        name, parts = f"{case.name}/{size[0]}x{size[1]}", shown(case, size)
+        pixels_are_those(case, name, images(parts), golden)
+        grids_and_texts_are_those(case, name, parts, golden)
+
+
+def pixels_are_those(
+    case: Case, name: str, found: list[Patches], golden: dict[str, npt.NDArray[np.generic]]
+) -> None:
     values = as_transformers_has_it(case, found)
     assert values.dtype == np.float32
     assert list(values.shape) == golden[f"{name}/shape"].tolist()
@@ -69,14 +73,10 @@ def test_pixels_are_those_of_transformers(
     assert difference.mean() <= (0.3 / 255 if by_torch else 1e-7)
 
 
-@pytest.mark.parametrize(
-    ("case", "size"), IMAGES, ids=lambda each: getattr(each, "name", None) or "x".join(map(str, each))
-)
-def test_grids_and_texts_are_those_of_transformers(
-    case: Case, size: tuple[int, int], golden: dict[str, npt.NDArray[np.generic]]
+def grids_and_texts_are_those(
+    case: Case, name: str, parts: list[ImagePart], golden: dict[str, npt.NDArray[np.generic]]
 ) -> None:
-    name = f"{case.name}/{size[0]}x{size[1]}"
-    processor, parts = processor_of(case), shown(case, size)
+    processor = processor_of(case)
     # Gemma 4's rows have the layers' inputs of a pad, and so its token.
     token = processor.marker if processor.token == "<pad>" else processor.token
     text = "".join(token * part.count if isinstance(part, Run) else part for part in parts)
@@ -111,12 +111,12 @@ def test_keys_tell_images_and_settings_apart() -> None:
 
 
 @pytest.mark.parametrize("tokens", [4, 50, 256, 1000])
-def test_a_budget_is_kept_to(tokens: int) -> None:
+def test_a_budget_is_kept_to(tokens: int, draw: Draw) -> None:
     for name in ("qwen2-vl", "qwen3-vl", "mistral3", "pixtral"):
-        for size in ((40, 40), (900, 1300), (2000, 90), (30, 2900)):
+        for size in draw(((40, 40), (900, 1300), (2000, 90), (30, 2900))):
             found = images(processor_of(case(name))(picture(size), tokens))
             assert 0 < sum(each.tokens for each in found) <= tokens, (name, size)
-    for size in ((900, 1300), (2000, 90)):
+    for size in draw(((900, 1300), (2000, 90))):
         found = images(processor_of(case("lfm2-vl"))(picture(size), max(tokens, 64)))
         assert 0 < sum(each.tokens for each in found) <= max(tokens, 64), size
 

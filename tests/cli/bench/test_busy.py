@@ -60,6 +60,7 @@ def test_burners_end_with_their_block() -> None:
         raise RuntimeError
 
 
+@pytest.mark.table
 @pytest.mark.parametrize("more", [{"models": 2}, {"processes": 2}])
 def test_two_models_beside_a_busy_process_take_turns(more: dict[str, int]) -> None:
     condition = busy.Condition("both", busy=1, **more)

@@ -119,7 +119,10 @@ def test_a_file_becomes_the_folder_of_transformers(name: str, place: Path, tmp_p
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(name, marks=pytest.mark.long) if name in families.ALL else name for name in TO_FOLDER],
+    [
+        pytest.param(name, marks=[pytest.mark.long, pytest.mark.table]) if name in families.ALL else name
+        for name in TO_FOLDER
+    ],
 )
 def test_mlx_has_the_experts_of_a_part_in_one_tensor(name: str, place: Path, tmp_path: Path) -> None:
     of_file = akunu.convert(file_of(name, place), tmp_path / "file", "mlx-8bit", progress=False)
