@@ -271,8 +271,7 @@ AKUNU_DEVICE void decode_group(Block b) {
                                       at.end,
                                       team};
         Keys keys(range);
-        const u32 kv = at.row * p.n_kv_heads + at.kv,
-                  part = at.row * p.n_kv_heads * shape.parts + at.part;  // of all rows
+        const u32 part = at.row * p.n_kv_heads * shape.parts + at.part;  // of all rows
         for (u32 head = at.first_head; head < at.end_head; head += Keys::kHeads) {
             if (head != at.first_head) team.sync();
             keys.start(known);  // none of this step's
