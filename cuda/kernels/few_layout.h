@@ -31,9 +31,7 @@ constexpr u32 few_chunk(const BlockSizes& of, u32 rows, u32 k) {
     return inputs;
 }
 // Of a pass: tiles, or pairs of them.
-constexpr u32 few_pass(const BlockSizes& of, u32 chunk, u32 k, u32 pairs) {
-    return chunk >= k ? 1 : of.pass_tiles >> pairs;
-}
+constexpr u32 few_pass(const BlockSizes& of, u32 pairs) { return of.pass_tiles >> pairs; }
 static_assert(block_sizes(0).few_inputs / (kFewRows * 2) >= 256, "a chunk has whole units of every type");
 static_assert(kSharedHead + few_bytes(block_sizes(0), block_sizes(0).pass_tiles) + kRingHead +
                       kLeastSlots * block_sizes(0).slot_bytes <=

@@ -245,27 +245,34 @@ AKUNU_DEVICE void store_few(Block b, u32 m, u32 row, float v, float up) {
     }
 }
 
-// How few rows are multiplied: stage(inputs, from, end) brings some of their inputs to shared memory; multiply adds a
-// step's products to a lane's sums, of rows g and g + 8 of a tile's weights and, in each block of its team's rows of
-// inputs, of kLaneRows.
+// How few rows are multiplied: stage(from, end) brings some of their inputs to shared memory; multiply adds a step's
+// products to a lane's sums, of rows g and g + 8 of a tile's weights and, in each block of its team's rows of inputs, of
+// kLaneRows. `at` is the step's place among the inputs in shared memory.
 template <u32 kReader>
 struct HalfProducts {
     static constexpr u32 kPad = kFewPad, kBlocks = 2, kLaneRows = 2;
-    static AKUNU_DEVICE void stage(const FewInputs& in, u32 from, u32) { stage_few<Columns<kReader>>(in, from); }
-    static AKUNU_DEVICE void multiply(const FewInputs& in, u32 m0, u32 unit, u32 step, u32 at, u32 lane,
-                                      float (&sum)[kBlocks][2 * kLaneRows]) {
-        multiply_few<Columns<kReader>>(in, m0, unit, step, at, lane, sum);
+    const FewInputs& in;
+    u32 m0, lane;
+    AKUNU_DEVICE HalfProducts(const FewInputs& in, u32 m0, u32, u32 lane) : in(in), m0(m0), lane(lane) {}
+    AKUNU_DEVICE void stage(u32 from, u32) const { stage_few<Columns<kReader>>(in, from); }
+    AKUNU_DEVICE void multiply(u32 unit, u32 step, u32 at, float (&sum)[kBlocks][2 * kLaneRows]) const {
+        multiply_few<Columns<kReader>>(in, m0, unit, step, at * kStepInputs, lane, sum);
     }
 };
 template <u32 kReader, u32 kRowsOfLane>
 struct ByteProducts {
+    using T = ByteColumns<kReader>;
     static constexpr u32 kPad = kBytePad, kBlocks = 1, kLaneRows = kRowsOfLane;
-    static AKUNU_DEVICE void stage(const FewInputs& in, u32 from, u32 end) {
-        stage_bytes<ByteColumns<kReader>>(in, from, end);
-    }
-    static AKUNU_DEVICE void multiply(const FewInputs& in, u32, u32 unit, u32 step, u32 at, u32 lane,
-                                      float (&sum)[kBlocks][2 * kLaneRows]) {
-        multiply_bytes<ByteColumns<kReader>, kLaneRows>(in, unit, step, at, lane, sum[0]);
+    const FewInputs& in;
+    LaneBytes<kLaneRows> bytes;
+    typename T::At place;
+    // All of a warp's steps are the same ones of their units: there are eight warps, and parts of a row begin with such
+    // a step.
+    AKUNU_DEVICE ByteProducts(const FewInputs& in, u32, u32 warp, u32 lane)
+        : in(in), bytes(in, lane), place(T::at(lane, warp % tile_layout(kReader).steps())) {}
+    AKUNU_DEVICE void stage(u32 from, u32 end) const { stage_bytes<T>(in, from, end); }
+    AKUNU_DEVICE void multiply(u32 unit, u32, u32 at, float (&sum)[kBlocks][2 * kLaneRows]) const {
+        T::add(unit, place, bytes, at, sum[0]);
     }
 };
 
@@ -305,16 +312,23 @@ AKUNU_DEVICE float team_sum(u32 sums, u32 warps, u32 m, u32 r) {
     return v;
 }
 
-// The results of a tile, or of a pair, whose sums begin there.
+// The results of some tiles, or of pairs, whose sums begin there.
 template <u32 kLaneRows>
-AKUNU_DEVICE void store_tile(Block b, const TileJob& job, u32 rows, u32 team_warps, u32 tile, u32 sums) {
-    const u32 r = thread_id() % kTileRows, row = tile * kTileRows + r;
-    if (row >= job.rows[0]) return;
-    for (u32 m = thread_id() / kTileRows; m < rows; m += kThreads / kTileRows) {
-        const u32 team = sums + m / kTeamRows * team_warps * kWarpSumsBytes;
-        const auto sum = [&](u32 at) { return team_sum<kLaneRows>(at, team_warps, m % kTeamRows, r); };
-        const float v = job.factor[0] * sum(team);
-        store_few(b, m, row, v, job.pairs ? job.factor[1] * sum(team + kTileSumsBytes) : 0.0f);
+AKUNU_DEVICE void store_tiles(Block b, const TileJob& job, u32 rows, u32 team_warps, u32 first, u32 behind, u32 sums) {
+    const u32 r = thread_id() % kTileRows;
+    u32 tile = first, m = thread_id() / kTileRows;
+    while (true) {
+        for (; m >= rows; m -= rows) ++tile;
+        if (tile >= behind) return;
+        const u32 row = tile * kTileRows + r;
+        if (row < job.rows[0]) {
+            const u32 team = sums + ((tile - first) << job.pairs) * kTileSumsBytes +
+                             m / kTeamRows * team_warps * kWarpSumsBytes;
+            const auto sum = [&](u32 at) { return team_sum<kLaneRows>(at, team_warps, m % kTeamRows, r); };
+            const float v = job.factor[0] * sum(team);
+            store_few(b, m, row, v, job.pairs ? job.factor[1] * sum(team + kTileSumsBytes) : 0.0f);
+        }
+        m += kThreads / kTileRows;
     }
 }
 
@@ -326,8 +340,9 @@ AKUNU_DEVICE_CALL void few_rows_by(Block b) {
     const TileJob& job = b.job(0);
     const u32 rows = ring_rows(b.command()), lane = lane_id(), warp = warp_id();
     const FewInputs in(b.buffer<u16>(0), rows, job.inputs(), Products::kPad);
-    const u32 end = job.end, pass = few_pass(kSizes, in.chunk(), job.k, job.pairs);
+    const u32 end = job.end, pass = few_pass(kSizes, job.pairs);
     const u32 team_warps = kWarps / larger(1, in.columns / kTeamRows), m0 = warp / team_warps * kTeamRows;
+    const Products products(in, m0, warp, lane);
     RingReader ring(warp);
     u32 staged = job.k;  // from which input on
     b.wait();
@@ -337,7 +352,7 @@ AKUNU_DEVICE_CALL void few_rows_by(Block b) {
             const u32 chunk_end = smaller(k0 + in.chunk(), job.k), step_end = chunk_end / kStepInputs;
             if (k0 != staged) {
                 sync_block();  // what is there has been read
-                Products::stage(in, k0, chunk_end);
+                products.stage(k0, chunk_end);
                 sync_block();
                 staged = k0;
             }
@@ -354,8 +369,8 @@ AKUNU_DEVICE_CALL void few_rows_by(Block b) {
                     // Of a team's warps each has every so manieth step.
                     for (u32 step = from + (warp - from) % team_warps; step < behind_slot && m0 < rows;
                          step += team_warps) {
-                        Products::multiply(in, m0, slot + (step - from) / kLayout.steps() * kLayout.unit_bytes(), step,
-                                           step * kStepInputs - k0, lane, sum);
+                        products.multiply(slot + (step - from) / kLayout.steps() * kLayout.unit_bytes(), step,
+                                          step - k0 / kStepInputs, sum);
                     }
                     ring.free(lane);
                 }
@@ -365,10 +380,7 @@ AKUNU_DEVICE_CALL void few_rows_by(Block b) {
             }
         }
         sync_block();
-        for (u32 tile = first; tile < behind; ++tile) {
-            store_tile<kLaneRows>(b, job, rows, team_warps, tile,
-                                  kFewMemory.tiles + ((tile - first) << job.pairs) * kTileSumsBytes);
-        }
+        store_tiles<kLaneRows>(b, job, rows, team_warps, first, behind, kFewMemory.tiles);
     }
     ring.keep(warp, lane);
 }

@@ -82,9 +82,9 @@ AKUNU_DEVICE u32 largest_bits(const float (&x)[4]) {
     return top;
 }
 // Four inputs of a step whose largest has the bits `top`, as whole numbers: their high and low bytes, each signed, their
-// sum, and what a whole number counts.
+// sum, as a float and as a signed number, and what a whole number counts.
 struct InputCodes {
-    u32 high, low;
+    u32 high, low, total;
     float sum, factor;
 
     AKUNU_DEVICE InputCodes(const float (&x)[4], u32 top) {
@@ -92,6 +92,8 @@ struct InputCodes {
         float v[4];
         AKUNU_UNROLL
         for (u32 e = 0; e < 4; ++e) v[e] = x[e] * scale + kCodeMagic;
+        total = float_to_bits(v[0]) + float_to_bits(v[1]) + float_to_bits(v[2]) + float_to_bits(v[3]) -
+                4 * float_to_bits(kCodeMagic);
         sum = (v[0] - kCodeMagic) + (v[1] - kCodeMagic) + ((v[2] - kCodeMagic) + (v[3] - kCodeMagic));
         constexpr u32 kTwo = 0x5140u, kLow = 0x5410u, kHigh = 0x7632u, kSigns = 0x80808080u;
         const u32 first = choose_bytes(float_to_bits(v[0]), float_to_bits(v[1]), kTwo);
