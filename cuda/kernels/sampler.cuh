@@ -141,29 +141,33 @@ AKUNU_DEVICE u64 count_left(Block b, const Survivors& s) {
 
 AKUNU_DEVICE float depth_at(u32 i) { return i + 1 == kDepths ? bits_to_float(0x7F7FFFFFu) : float(1u << i); }
 
+// What tokens measure whose keys are within each depth; the deepest has all.
+struct Depths {
+    u64 sum[kDepths] = {};
+    AKUNU_DEVICE void add(float key, u64 amount) {
+        AKUNU_UNROLL
+        for (u32 d = 0; d < kDepths; ++d) sum[d] += key <= depth_at(d) ? amount : 0;
+    }
+    AKUNU_DEVICE float least_with(u64 enough) const {
+        float depth = depth_at(kDepths - 1);
+        AKUNU_UNROLL
+        for (u32 d = kDepths; d-- > 0;) {
+            if (sum[d] >= enough) depth = depth_at(d);
+        }
+        return depth;
+    }
+};
+
 // Keeps the fewest tokens, smallest keys first, whose measures reach `want(the measure of all)`, but `least` if there
 // are.
 template <typename Key, typename Measure, typename Want>
 AKUNU_DEVICE void keep(Block b, Survivors& s, const Key& key, const Measure& measure, u32 least, Want&& want) {
-    u64 within[kDepths] = {};
-    s.each([&](float t, u32, u32) {
-        const u64 amount = measure(t);
-        const float k = key(t);
-        AKUNU_UNROLL
-        for (u32 d = 0; d < kDepths; ++d) within[d] += k <= depth_at(d) ? amount : 0;
-    });
-    u64 total = 0, enough = 0;
-    float depth = depth_at(kDepths - 1);
+    Depths within;
+    s.each([&](float t, u32, u32) { within.add(key(t), measure(t)); });
     AKUNU_UNROLL
-    for (u32 i = 0; i < kDepths; ++i) {  // the deepest has all
-        const u32 d = kDepths - 1 - i;
-        const u64 sum = reduce_block(b, within[d], Add());
-        if (i == 0) {
-            total = sum;
-            enough = want(total);
-        }
-        if (sum >= enough && least < 2) depth = depth_at(d);
-    }
+    for (u32 d = 0; d < kDepths; ++d) within.sum[d] = reduce_block(b, within.sum[d], Add());
+    const u64 total = within.sum[kDepths - 1], enough = want(total);
+    const float depth = least < 2 ? within.least_with(enough) : depth_at(kDepths - 1);
     if (enough > total) return;
     const u64 left = least < 2 ? 0 : count_left(b, s);
     if (!s.listed) list_within(s, key, depth);
@@ -298,19 +302,26 @@ struct Winner {
     }
 };
 
+// A token with its noise, if it may win.
+AKUNU_DEVICE void offer(Winner& mine, float t, u32 id, const SamplerState& sampler, u32 position, float floor) {
+    if (t < floor || !(double(t) + kMaxGumbel >= mine.key)) return;
+    const u32 word = random_word(sampler, position, id);
+    // -log(-log1p(-u)) <= -log u
+    const float bound = t - logf((float(word >> 8) + 0.5f) * 0x1p-24f) + 1e-3f;
+    if (word >> 8 != 0 && double(bound) < mine.key) return;
+    mine.offer(double(t) + gumbel(word), id);
+}
+// Of all threads' winners the best one's id.
+AKUNU_DEVICE u32 winner_of(Block b, const Winner& mine) {
+    const double most = reduce_block(b, mine.key, Larger());
+    return ~reduce_block(b, mine.key == most ? ~mine.id : 0u, Larger());
+}
+
 // argmax of logit + noise over the survivors from `floor` on; `best` is one of them.
 AKUNU_DEVICE u32 sample(Block b, const Survivors& s, const SamplerState& sampler, u32 position, u64 best, float floor) {
     Winner mine{double(logit_of(best)) + gumbel(random_word(sampler, position, id_of(best))), id_of(best)};
-    s.each([&](float t, u32 id, u32) {
-        if (t < floor || !(double(t) + kMaxGumbel >= mine.key)) return;
-        const u32 word = random_word(sampler, position, id);
-        // -log(-log1p(-u)) <= -log u
-        const float bound = t - logf((float(word >> 8) + 0.5f) * 0x1p-24f) + 1e-3f;
-        if (word >> 8 != 0 && double(bound) < mine.key) return;
-        mine.offer(double(t) + gumbel(word), id);
-    });
-    const double most = reduce_block(b, mine.key, Larger());
-    return ~reduce_block(b, mine.key == most ? ~mine.id : 0u, Larger());
+    s.each([&](float t, u32 id, u32) { offer(mine, t, id, sampler, position, floor); });
+    return winner_of(b, mine);
 }
 
 AKUNU_DEVICE u64 best_left(Block b, const Survivors& s) {
@@ -350,17 +361,6 @@ AKUNU_DEVICE u32 select_token(Block b, float* x, u32 vocab, u32 position, const 
         best = best_left(b, left);
     }
     return sample(b, left, s, position, best, logit_of(best) + gap);
-}
-
-AKUNU_DEVICE_CALL void sample_select(Block b) {
-    const auto& p = b.params<SampleParams>();
-    for (u32 r = b.first(); r < p.rows; r += b.blocks()) {
-        const LogitRow row = logit_row(b.buffer<Row>(3), b.buffer<u32>(4), p, r);
-        const u32 token = select_token(b, b.buffer<float>(0) + u64(r) * 2 * p.vocab, p.vocab, row.position,
-                                       b.buffer<SamplerState>(1)[row.slot]);
-        sync_block();
-        if (thread_id() == 0) b.buffer<u32>(2)[r] = token;
-    }
 }
 
 }  // namespace akunu::cuda
