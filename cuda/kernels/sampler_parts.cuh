@@ -90,11 +90,9 @@ AKUNU_DEVICE void measure_part(Block b, const SamplePart& part, const RelativeLo
     if (thread_id() == 0) part.measures()[2 * kDepths] = count;
 }
 
-// What the first cut of all parts keeps, listed in shared memory: false where its tokens were not listed. `want` of all
-// that is measured is how much it keeps.
-template <typename Measure, typename Want>
-AKUNU_DEVICE bool cut_parts(Block b, Survivors& s, float* x, u32 vocab, u32 parts, const Measure& measure,
-                            Want&& want) {
+// What the first cut of all parts keeps, listed in shared memory: false where its tokens were not listed.
+template <typename Want>
+AKUNU_DEVICE bool cut_parts(Block b, Survivors& s, float* x, u32 vocab, u32 parts, const Want& want) {
     SamplerMemory& m = s.memory;
     Depths within;
     u32 listed = 0;
@@ -108,7 +106,7 @@ AKUNU_DEVICE bool cut_parts(Block b, Survivors& s, float* x, u32 vocab, u32 part
     listed = reduce_block(b, listed, Add());
     AKUNU_UNROLL
     for (u32 d = 0; d < kDepths; ++d) within.sum[d] = reduce_block(b, within.sum[d], Add());
-    const u64 enough = want(within.sum[kDepths - 1]);
+    const u64 enough = want.of(within.sum[kDepths - 1]);
     if (listed > kMaxList || within.sum[SamplePart::kListed] < enough) return false;
     const float depth = within.least_with(enough);
     sync_block();
@@ -127,7 +125,7 @@ AKUNU_DEVICE bool cut_parts(Block b, Survivors& s, float* x, u32 vocab, u32 part
     }
     sync_block();
     s.listed = true;
-    drop_behind(s, ByLogit(), place_of(s, ByLogit(), measure, enough));
+    drop_behind(s, ByLogit(), place_of(s, ByLogit(), typename Want::Measure(), enough));
     return true;
 }
 
@@ -170,12 +168,11 @@ AKUNU_DEVICE void select_in_parts(Block b, float* x, const SampleParams& p, u32 
         return;
     }
     Survivors left{x, vocab, *reinterpret_cast<SamplerMemory*>(b.shared()), false};
-    const auto by_share = [&](u64 total) { return share_of(total, s.top_p); };
-    const bool done = cut == kCutsByCount
-                          ? cut_parts(b, left, x, vocab, parts, Count(), [&](u64) { return u64(s.top_k); })
-                          : cut_parts(b, left, x, vocab, parts, Mass(), by_share);
+    const MassShare share{s.top_p};
+    const bool done = cut == kCutsByCount ? cut_parts(b, left, x, vocab, parts, TokenCount{s.top_k})
+                                          : cut_parts(b, left, x, vocab, parts, share);
     if (!done) return alone();
-    if (cut == kCutsByCount && s.top_p < 1.0f) keep(b, left, ByLogit(), Mass(), s.min_keep, by_share);
+    if (cut == kCutsByCount && s.top_p < 1.0f) keep(b, left, ByLogit(), s.min_keep, share);
     const u64 first = best_left(b, left);
     const u32 found = sample(b, left, s, position, first, logit_of(first) + floor);
     if (thread_id() == 0) token = found;
