@@ -281,56 +281,48 @@ struct ByteColumns<kReadQ6_K> {
 };
 
 // Loads the inputs from k0 to `end` of all rows. Those behind the last row are whatever lies there: nobody asks for
-// them. Some rows of some steps at once, each part of the work for all of them without a branch between: a warp would
-// wait for each of them otherwise.
+// them.
 template <typename T>
 AKUNU_DEVICE void stage_bytes(const FewInputs& in, u32 k0, u32 end) {
-    constexpr u32 kSteps = 2, kRows = 4, kAll = kSteps * kRows;
+    constexpr u32 kSteps = 2, kRows = 4;  // at once
     const u32 lane = lane_id(), warp = same_in_warp(warp_id()), rows = same_in_warp(in.rows);
     const u32 steps = same_in_warp((end - k0) / kStepInputs);
     // Piece t of a group has eight inputs side by side, or four of each half.
     const u32 of = bytes_at(lane / 8, 0) + (T::kSplit ? lane % 4 * 8 + lane % 8 / 4 * 4 : lane % 8 * 4);
     for (u32 first = warp; first < steps; first += kWarps * kSteps) {
         for (u32 m0 = 0; m0 < rows; m0 += kRows) {
-            const auto step = [&](u32 n) { return first + n / kRows * kWarps; };
-            const auto row = [&](u32 n) { return m0 + n % kRows; };
-            float x[kAll][4];
-            u32 top[kAll];
+            uint2 x[kSteps][kRows];
             AKUNU_UNROLL
-            for (u32 n = 0; n < kAll; ++n) {
-                const u32 i = k0 + step(n) * kStepInputs + lane * 4;
-                const bool there = step(n) < steps && i < in.k && row(n) < rows;
-                const uint2 h = there ? *reinterpret_cast<const uint2*>(in.x + u64(row(n)) * in.k + i) : uint2{0, 0};
-                x[n][0] = half_to_float(u16(h.x)), x[n][1] = half_to_float(u16(h.x >> 16));
-                x[n][2] = half_to_float(u16(h.y)), x[n][3] = half_to_float(u16(h.y >> 16));
+            for (u32 s = 0; s < kSteps; ++s) {
+                const u32 step = first + s * kWarps, i = k0 + step * kStepInputs + lane * 4;
+                AKUNU_UNROLL
+                for (u32 m = 0; m < kRows; ++m) {
+                    const bool there = step < steps && i < in.k && m0 + m < rows;
+                    x[s][m] = there ? *reinterpret_cast<const uint2*>(in.x + u64(m0 + m) * in.k + i) : uint2{0, 0};
+                }
             }
             AKUNU_UNROLL
-            for (u32 n = 0; n < kAll; ++n) top[n] = largest_bits(x[n]);
-            AKUNU_UNROLL
-            for (u32 n = 0; n < kAll; ++n) top[n] = largest_of_warp(top[n]);
-            u32 sums[kAll];
-            AKUNU_UNROLL
-            for (u32 n = 0; n < kAll; ++n) {
-                const bool there = step(n) < steps && row(n) < rows;
-                const InputCodes c(x[n], top[n]);
-                sums[n] = c.total;
-                const u32 to = in.row(row(n)) + step(n) * (2 * kStepInputs) + of;
-                if (there) {
+            for (u32 s = 0; s < kSteps; ++s) {
+                const u32 step = first + s * kWarps;
+                if (step >= steps) break;
+                AKUNU_UNROLL
+                for (u32 m = 0; m < kRows; ++m) {
+                    if (m0 + m >= rows) break;
+                    const uint2 h = x[s][m];
+                    const float v[4] = {half_to_float(u16(h.x)), half_to_float(u16(h.x >> 16)), half_to_float(u16(h.y)),
+                                        half_to_float(u16(h.y >> 16))};
+                    const InputCodes c(v, largest_of_warp(largest_bits(v)));
+                    if constexpr (T::kSums) {
+                        u32 sum = c.total;
+                        sum += shuffle_xor(sum, 1);
+                        sum += shuffle_xor(sum, 2);
+                        sum += shuffle_xor(sum, 4);
+                        if (lane % 8 == 0) shared_at<u32>(step_sums(step, m0 + m) + lane / 8 * 4) = sum;
+                    }
+                    if (lane == 0) shared_at<float>(step_factor(step, m0 + m)) = c.factor;
+                    const u32 to = in.row(m0 + m) + step * (2 * kStepInputs) + of;
                     shared_at<u32>(to) = c.high;
                     shared_at<u32>(to + 64) = c.low;
-                }
-                if (there && lane == 0) shared_at<float>(step_factor(step(n), row(n))) = c.factor;
-            }
-            if constexpr (T::kSums) {
-                AKUNU_UNROLL
-                for (u32 mask = 1; mask < 8; mask *= 2) {
-                    AKUNU_UNROLL
-                    for (u32 n = 0; n < kAll; ++n) sums[n] += shuffle_xor(sums[n], mask);
-                }
-                AKUNU_UNROLL
-                for (u32 n = 0; n < kAll; ++n) {
-                    if (step(n) >= steps || row(n) >= rows || lane % 8 != 0) continue;
-                    shared_at<u32>(step_sums(step(n), row(n)) + lane / 8 * 4) = sums[n];
                 }
             }
         }

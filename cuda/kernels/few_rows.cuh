@@ -266,7 +266,8 @@ struct ByteProducts {
     const FewInputs& in;
     LaneBytes<kLaneRows> bytes;
     typename T::At place;
-    // All of a warp's steps are the same ones of their units: they are multiples of four apart.
+    // All of a warp's steps are the same ones of their units: there are eight warps, and parts of a row begin with such
+    // a step.
     AKUNU_DEVICE ByteProducts(const FewInputs& in, u32, u32 warp, u32 lane)
         : in(in), bytes(in, lane), place(T::at(lane, warp % tile_layout(kReader).steps())) {}
     AKUNU_DEVICE void stage(u32 from, u32 end) const { stage_bytes<T>(in, from, end); }
@@ -365,11 +366,9 @@ AKUNU_DEVICE_CALL void few_rows_by(Block b) {
                 }
                 for (u32 from = k0 / kStepInputs; from < step_end; from += kSlotSteps) {
                     const u32 slot = ring.wait(), behind_slot = smaller(from + kSlotSteps, step_end);
-                    // Of a team's warps each has every so manieth step, and where a row's steps do not come out even,
-                    // others have one more of the next tile.
-                    AKUNU_UNROLL_TWICE
-                    for (u32 step = from + (warp - from + part % 2 * (kWarps / 2)) % team_warps;
-                         step < behind_slot && m0 < rows; step += team_warps) {
+                    // Of a team's warps each has every so manieth step.
+                    for (u32 step = from + (warp - from) % team_warps; step < behind_slot && m0 < rows;
+                         step += team_warps) {
                         products.multiply(slot + (step - from) / kLayout.steps() * kLayout.unit_bytes(), step,
                                           step - k0 / kStepInputs, sum);
                     }
