@@ -12,14 +12,14 @@ namespace akunu::cuda {
 constexpr u32 kFewPad = 64;     // bytes behind each row's inputs, for other banks
 constexpr u32 kColumnRows = 8;  // rows of inputs in a product
 constexpr u32 kTeamRows = 16;   // that a warp multiplies
-constexpr u32 kByteRows = 8;    // up to which inputs of codes are whole numbers (few_bytes.cuh)
+constexpr u32 kByteRows = 4;    // up to which inputs of K-quants are whole numbers (few_bytes.cuh)
 constexpr u32 kWarpSumsBytes = kTeamRows * kTileRows * 4, kTileSumsBytes = kWarps * kWarpSumsBytes;
 
 // From the head on: rows of inputs, sums of their groups of 32, what whole numbers of a step count (of kByteRows rows),
 // and the tiles' sums.
 constexpr u32 few_group_sums(const BlockSizes& of) { return of.few_inputs + kFewRows * kFewPad; }
 constexpr u32 few_factors(const BlockSizes& of) { return few_group_sums(of) + of.few_inputs / 16; }
-constexpr u32 few_tile_sums(const BlockSizes& of) { return few_factors(of) + of.few_inputs / 64; }
+constexpr u32 few_tile_sums(const BlockSizes& of) { return few_factors(of) + of.few_inputs / 128; }
 constexpr u64 few_bytes(const BlockSizes& of, u32 tiles) { return few_tile_sums(of) + u64(tiles) * kTileSumsBytes; }
 
 // Rows of inputs with those up to whole products, and to a power of two.

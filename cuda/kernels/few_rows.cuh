@@ -2,9 +2,9 @@
 // have 16 rows each; the steps of a tile's inputs are dealt to a team's warps, which leave their sums in shared memory,
 // where a thread for each result adds them up.
 //
-// Weights are the first factor and rows of inputs the second's columns, eight to a product. Up to kByteRows rows, codes
-// are multiplied as whole numbers (few_bytes.cuh). Of more rows they are F16 numbers by their bits, and exact; what a
-// product of a group gives is scaled as F32.
+// Weights are the first factor and rows of inputs the second's columns, eight to a product. K-quants'
+// codes and up to kByteRows rows are multiplied as whole numbers (few_bytes.cuh). Others' codes are F16 numbers by their
+// bits, and exact; what a product of a group gives is scaled as F32.
 #pragma once
 
 #include "few_bytes.cuh"
@@ -259,12 +259,12 @@ struct HalfProducts {
         multiply_few<Columns<kReader>>(in, m0, unit, step, at * kStepInputs, lane, sum);
     }
 };
-template <u32 kReader, u32 kRowsOfLane>
+template <u32 kReader>
 struct ByteProducts {
     using T = ByteColumns<kReader>;
-    static constexpr u32 kPad = kBytePad, kBlocks = 1, kLaneRows = kRowsOfLane;
+    static constexpr u32 kPad = kBytePad, kBlocks = 1, kLaneRows = 1;
     const FewInputs& in;
-    LaneBytes<kLaneRows> bytes;
+    LaneBytes bytes;
     typename T::At place;
     // All of a warp's steps are the same ones of their units: there are eight warps, and parts of a row begin with such
     // a step.
@@ -387,10 +387,8 @@ AKUNU_DEVICE_CALL void few_rows_by(Block b) {
 
 template <u32 kReader>
 AKUNU_DEVICE void few_rows(Block b) {
-    if constexpr (!Columns<kReader>::kFloats) {
-        const u32 rows = ring_rows(b.command());
-        if (rows <= kByteRows / 2) return few_rows_by<kReader, ByteProducts<kReader, 1>>(b);
-        if (rows <= kByteRows) return few_rows_by<kReader, ByteProducts<kReader, 2>>(b);
+    if constexpr (kReader == kReadQ4_K || kReader == kReadQ6_K) {
+        if (ring_rows(b.command()) <= kByteRows) return few_rows_by<kReader, ByteProducts<kReader>>(b);
     }
     few_rows_by<kReader, HalfProducts<kReader>>(b);
 }

@@ -148,13 +148,18 @@ struct Depths {
         AKUNU_UNROLL
         for (u32 d = 0; d < kDepths; ++d) sum[d] += key <= depth_at(d) ? amount : 0;
     }
-    AKUNU_DEVICE float least_with(u64 enough) const {
-        float depth = depth_at(kDepths - 1);
+    // The least depth whose tokens measure enough, or the deepest.
+    AKUNU_DEVICE u32 least_with(u64 enough) const {
+        u32 least = kDepths - 1;
         AKUNU_UNROLL
         for (u32 d = kDepths; d-- > 0;) {
-            if (sum[d] >= enough) depth = depth_at(d);
+            if (sum[d] >= enough) least = d;
         }
-        return depth;
+        return least;
+    }
+    AKUNU_DEVICE void join(Block b) {
+        AKUNU_UNROLL
+        for (u32 d = 0; d < kDepths; ++d) sum[d] = reduce_block(b, sum[d], Add());
     }
 };
 
@@ -184,10 +189,9 @@ AKUNU_DEVICE_CALL void keep(Block b, Survivors& s, const Key& key, u32 least, co
     const typename Want::Measure measure{};
     Depths within;
     s.each([&](float t, u32, u32) { within.add(key(t), measure(t)); });
-    AKUNU_UNROLL
-    for (u32 d = 0; d < kDepths; ++d) within.sum[d] = reduce_block(b, within.sum[d], Add());
+    within.join(b);
     const u64 total = within.sum[kDepths - 1], enough = want.of(total);
-    const float depth = least < 2 ? within.least_with(enough) : depth_at(kDepths - 1);
+    const float depth = depth_at(least < 2 ? within.least_with(enough) : kDepths - 1);
     if (enough > total) return;
     const u64 left = least < 2 ? 0 : count_left(b, s);
     if (!s.listed) list_within(s, key, depth);

@@ -17,9 +17,10 @@ AKUNU_DEVICE FirstCut first_cut(const SamplerState& s, u32 vocab, u32 position) 
 }
 
 // What a part leaves for the last one to come, in the second half of a row's memory, whose beginning has the slices'
-// best tokens: in its second quarter measures, in its last half pairs of a logit and an id.
+// best tokens: in its second quarter measures, in its last half a list of logits and ids.
 struct SamplePart {
-    static constexpr u32 kListed = kDepths - 2;  // the deepest of the depths that are listed
+    // Words behind the measures: how many tokens are listed, and how many of the depths.
+    static constexpr u32 kCountAt = 2 * kDepths, kDepthsAt = kCountAt + 1;
     u32 begin, end;
     u32* words;
     AKUNU_DEVICE SamplePart(float* x, u32 vocab, u32 part, u32 parts)
@@ -64,66 +65,77 @@ AKUNU_DEVICE u32 winner_of_parts(Block b, float* x, u32 vocab, u32 parts) {
     return winner_of(b, mine);
 }
 
-// Measures of the part's tokens within each depth, and those that are not deep.
+// Measures of the part's tokens within each depth, and a list of those within as many of these as there is room for.
 template <typename Measure>
 AKUNU_DEVICE void measure_part(Block b, const SamplePart& part, const RelativeLogits& logits, const Measure& measure) {
-    u32& count = reinterpret_cast<SamplerMemory*>(b.shared())->count;
-    sync_block();
-    if (thread_id() == 0) count = 0;
-    sync_block();
-    Depths within;
-    for (u32 i = part.begin + thread_id(); i < part.end; i += kThreads) {
-        const float t = logits(i);
-        if (!(t > bits_to_float(0xFF800000u))) continue;
+    u32& listed = reinterpret_cast<SamplerMemory*>(b.shared())->count;
+    Depths within, tokens;
+    const auto each = [&](auto&& f) {
+        for (u32 i = part.begin + thread_id(); i < part.end; i += kThreads) {
+            const float t = logits(i);
+            if (t > bits_to_float(0xFF800000u)) f(t, i);
+        }
+    };
+    each([&](float t, u32) {
         within.add(-t, measure(t));
-        if (!(-t <= depth_at(SamplePart::kListed))) continue;
-        const u32 at = atomic_add(&count, 1u);
-        if (at >= part.room()) continue;
-        part.listed(at)[0] = float_to_bits(t);
-        part.listed(at)[1] = i;
-    }
+        tokens.add(-t, 1);
+    });
+    within.join(b);
+    tokens.join(b);
+    u32 depths = 0;
     AKUNU_UNROLL
-    for (u32 d = 0; d < kDepths; ++d) {
-        const u64 sum = reduce_block(b, within.sum[d], Add());
-        if (thread_id() == 0) leave_long(part.measures() + 2 * d, sum);
-    }
-    if (thread_id() == 0) part.measures()[2 * kDepths] = count;
+    for (u32 d = 0; d < kDepths; ++d) depths = tokens.sum[d] <= part.room() ? d + 1 : depths;
+    if (thread_id() == 0) listed = 0;
+    sync_block();
+    const float depth = depths ? depth_at(depths - 1) : -1.0f;
+    each([&](float t, u32 id) {
+        if (!(-t <= depth)) return;
+        const u32 at = atomic_add(&listed, 1u);
+        part.listed(at)[0] = float_to_bits(t);
+        part.listed(at)[1] = id;
+    });
+    sync_block();
+    if (thread_id() != 0) return;
+    AKUNU_UNROLL
+    for (u32 d = 0; d < kDepths; ++d) leave_long(part.measures() + 2 * d, within.sum[d]);
+    part.measures()[SamplePart::kCountAt] = listed;
+    part.measures()[SamplePart::kDepthsAt] = depths;
 }
 
-// What the first cut of all parts keeps, listed in shared memory: false where its tokens were not listed.
+// What the first cut of all parts keeps, listed in shared memory: false where some part has not listed its tokens, or
+// there are too many.
 template <typename Want>
 AKUNU_DEVICE bool cut_parts(Block b, Survivors& s, float* x, u32 vocab, u32 parts, const Want& want) {
     SamplerMemory& m = s.memory;
     Depths within;
-    u32 listed = 0;
+    u32 missing = 0;  // of the depths
     for (u32 i = thread_id(); i < parts; i += kThreads) {
         const SamplePart part(x, vocab, i, parts);
         AKUNU_UNROLL
         for (u32 d = 0; d < kDepths; ++d) within.sum[d] += fresh_long(part.measures() + 2 * d);
-        const u32 count = fresh_word(part.measures() + 2 * kDepths);
-        listed += count <= part.room() ? count : kMaxList + 1;
+        missing = larger(missing, kDepths - fresh_word(part.measures() + SamplePart::kDepthsAt));
     }
-    listed = reduce_block(b, listed, Add());
-    AKUNU_UNROLL
-    for (u32 d = 0; d < kDepths; ++d) within.sum[d] = reduce_block(b, within.sum[d], Add());
+    missing = reduce_block(b, missing, Larger());
+    within.join(b);
     const u64 enough = want.of(within.sum[kDepths - 1]);
-    if (listed > kMaxList || within.sum[SamplePart::kListed] < enough) return false;
-    const float depth = within.least_with(enough);
-    sync_block();
+    const u32 least = within.least_with(enough);
+    if (within.sum[least] < enough || least + missing >= kDepths) return false;
     if (thread_id() == 0) m.count = 0;
     sync_block();
     for (u32 i = warp_id(); i < parts; i += kWarps) {
         const SamplePart part(x, vocab, i, parts);
-        const u32 count = fresh_word(part.measures() + 2 * kDepths);
+        const u32 count = fresh_word(part.measures() + SamplePart::kCountAt);
         for (u32 j = lane_id(); j < count; j += 32) {
             const float t = bits_to_float(fresh_word(part.listed(j)));
-            if (!(-t <= depth)) continue;
+            if (!(-t <= depth_at(least))) continue;
             const u32 at = atomic_add(&m.count, 1u);
+            if (at >= kMaxList) break;
             m.logit[at] = t;
             m.id[at] = fresh_word(part.listed(j) + 1);
         }
     }
     sync_block();
+    if (any_of_warp(m.count > kMaxList)) return false;
     s.listed = true;
     drop_behind(s, ByLogit(), place_of(s, ByLogit(), typename Want::Measure(), enough));
     return true;
