@@ -13,9 +13,9 @@ namespace akunu::cuda {
 namespace {
 
 constexpr std::set<u32> Needs::* kSets[] = {
-    &Needs::ops,         &Needs::readers,         &Needs::kv_types,     &Needs::groups,       &Needs::decode_kinds,
-    &Needs::prompt_dims, &Needs::gate_up_readers, &Needs::down_readers, &Needs::expert_kinds, &Needs::activations,
-    &Needs::decode_runs,
+    &Needs::ops,          &Needs::readers,     &Needs::kv_types,        &Needs::groups,
+    &Needs::decode_kinds, &Needs::prompt_dims, &Needs::gate_up_readers, &Needs::down_readers,
+    &Needs::expert_kinds, &Needs::activations, &Needs::decode_runs,
 };
 
 bool uses_kv_type(u32 op) {

@@ -186,7 +186,8 @@ static_assert(sizeof(ExpertsGateUpParams) <= kApartWord * 4 && sizeof(ExpertsDow
               "parameters end before them");
 
 // kPrepareHeads, attention and what follows it, the merge of splits or another format, as one command, of rows of
-// different sequences, or of up to `run` consecutive ones of each (decode_run). Buffers: q, k, v, table, kv, qk_norm, rows, pages, partials, out_f32, out_compact, sinks.
+// different sequences, or of up to `run` consecutive ones of each (decode_run). Buffers: q, k, v, table, kv, qk_norm,
+// rows, pages, partials, out_f32, out_compact, sinks.
 struct DecodeAttentionParams {
     u32 rows, step, keys;  // patched
     u32 n_heads, n_kv_heads, head_dim, rope_dim, style, qk_norm;

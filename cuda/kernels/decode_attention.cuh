@@ -267,9 +267,7 @@ AKUNU_DEVICE void decode_group(Block b) {
         if (!at.there) continue;
         const SplitKeys<kTypes> range{key_unit<kTypes>(b.buffer<u8>(4), b.buffer<u32>(7), p, at.slot, at.kv),
                                       u32(values_at(kTypes, p.n_kv_heads, at.kv, hd) - keys_at(kTypes, at.kv, hd)),
-                                      at.first,
-                                      at.end,
-                                      team};
+                                      at.first, at.end, team};
         Keys keys(range);
         const u32 part = at.row * p.n_kv_heads * shape.parts + at.part;  // of all rows
         for (u32 head = at.first_head; head < at.end_head; head += Keys::kHeads) {

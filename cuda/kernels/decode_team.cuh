@@ -33,7 +33,7 @@ struct Team {
 template <u32 kTypes>
 struct SplitKeys {
     KvUnit<key_type(kTypes)> keys;
-    u32 apart;            // bytes from a page's keys to their values
+    u32 apart;  // bytes from a page's keys to their values
     u32 first, end;
     Team team;
     AKUNU_DEVICE KvUnit<value_type(kTypes)> values() const {
@@ -122,8 +122,8 @@ struct Joined {
     }
 };
 
-// What the first `met` of the team's warps found of some heads, from `head` of the group on, and `own` keys of this step:
-// calls out(head, d, joined) for pairs of elements.
+// What the first `met` of the team's warps found of some heads, from `head` of the group on, and `own` keys of this
+// step: calls out(head, d, joined) for pairs of elements.
 template <typename Keys, typename Out>
 AKUNU_DEVICE void join_warps(const DecodeMemory<Keys>& m, const Team& team, u32 head_dim, u32 head, u32 heads, u32 met,
                              u32 own, Out&& out) {

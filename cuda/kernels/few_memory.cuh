@@ -12,8 +12,8 @@ namespace akunu::cuda {
 struct FewMemory {
     u32 inputs, sums, factors, tiles;
 };
-constexpr FewMemory kFewMemory = {kSharedHead, kSharedHead + few_group_sums(kSizes),
-                                  kSharedHead + few_factors(kSizes), kSharedHead + few_tile_sums(kSizes)};
+constexpr FewMemory kFewMemory = {kSharedHead, kSharedHead + few_group_sums(kSizes), kSharedHead + few_factors(kSizes),
+                                  kSharedHead + few_tile_sums(kSizes)};
 
 // Word t of a lane's piece in row g + 8·upper.
 AKUNU_DEVICE u32 lane_word(u32 unit, u32 piece, u32 lane, u32 upper) {

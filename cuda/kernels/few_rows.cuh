@@ -3,8 +3,8 @@
 // where a thread for each result adds them up.
 //
 // Weights are the first factor and rows of inputs the second's columns, eight to a product. K-quants'
-// codes and up to kByteRows rows are multiplied as whole numbers (few_bytes.cuh). Others' codes are F16 numbers by their
-// bits, and exact; what a product of a group gives is scaled as F32.
+// codes and up to kByteRows rows are multiplied as whole numbers (few_bytes.cuh). Others' codes are F16 numbers by
+// their bits, and exact; what a product of a group gives is scaled as F32.
 #pragma once
 
 #include "few_bytes.cuh"
@@ -246,8 +246,8 @@ AKUNU_DEVICE void store_few(Block b, u32 m, u32 row, float v, float up) {
 }
 
 // How few rows are multiplied: stage(from, end) brings some of their inputs to shared memory; multiply adds a step's
-// products to a lane's sums, of rows g and g + 8 of a tile's weights and, in each block of its team's rows of inputs, of
-// kLaneRows. `at` is the step's place among the inputs in shared memory.
+// products to a lane's sums, of rows g and g + 8 of a tile's weights and, in each block of its team's rows of inputs,
+// of kLaneRows. `at` is the step's place among the inputs in shared memory.
 template <u32 kReader>
 struct HalfProducts {
     static constexpr u32 kPad = kFewPad, kBlocks = 2, kLaneRows = 2;
@@ -276,8 +276,8 @@ struct ByteProducts {
     }
 };
 
-// A warp's sums of a tile: a lane's of a block of rows are side by side, and lanes in such an order that those who write
-// and those who read find them in other banks.
+// A warp's sums of a tile: a lane's of a block of rows are side by side, and lanes in such an order that those who
+// write and those who read find them in other banks.
 AKUNU_DEVICE u32 lane_sums(u32 n, u32 lane) { return (n * 32 + (lane ^ lane / 8)) * 16; }
 template <u32 kSums>
 AKUNU_DEVICE void load_sums(u32 at, float (&sum)[kSums]) {
@@ -322,8 +322,8 @@ AKUNU_DEVICE void store_tiles(Block b, const TileJob& job, u32 rows, u32 team_wa
         if (tile >= behind) return;
         const u32 row = tile * kTileRows + r;
         if (row < job.rows[0]) {
-            const u32 team = sums + ((tile - first) << job.pairs) * kTileSumsBytes +
-                             m / kTeamRows * team_warps * kWarpSumsBytes;
+            const u32 team =
+                sums + ((tile - first) << job.pairs) * kTileSumsBytes + m / kTeamRows * team_warps * kWarpSumsBytes;
             const auto sum = [&](u32 at) { return team_sum<kLaneRows>(at, team_warps, m % kTeamRows, r); };
             const float v = job.factor[0] * sum(team);
             store_few(b, m, row, v, job.pairs ? job.factor[1] * sum(team + kTileSumsBytes) : 0.0f);

@@ -81,8 +81,8 @@ AKUNU_DEVICE u32 largest_bits(const float (&x)[4]) {
     for (u32 e = 0; e < 4; ++e) top = larger(top, float_to_bits(fabsf(x[e])));
     return top;
 }
-// Four inputs of a step whose largest has the bits `top`, as whole numbers: their high and low bytes, each signed, their
-// sum, as a float and as a signed number, and what a whole number counts.
+// Four inputs of a step whose largest has the bits `top`, as whole numbers: their high and low bytes, each signed,
+// their sum, as a float and as a signed number, and what a whole number counts.
 struct InputCodes {
     u32 high, low, total;
     float sum, factor;
@@ -293,8 +293,8 @@ struct Fragments<kReadQ4_K> : CodeFragments {
     }
 };
 
-// Codes of six bits as signed bytes, four times what they are above 32: the first 64's of a step, and the last 64's. See
-// tile_layout.h.
+// Codes of six bits as signed bytes, four times what they are above 32: the first 64's of a step, and the last 64's.
+// See tile_layout.h.
 AKUNU_DEVICE u32 first_six_bits(u32 nibbles, u32 rest) {
     return masked_xor(nibbles << 2, 0x3C3C3C3Cu, masked_xor(rest, 0xC0C0C0C0u, 0x80808080u));
 }

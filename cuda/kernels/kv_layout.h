@@ -55,8 +55,9 @@ constexpr u32 group_part(u32 group) {
     return group / parts;
 }
 
-// Rows of a sequence that a step of kOpDecodeAttention may have where as many query heads are taken together: their keys
-// and values have room beside the queries (decode_team.cuh), and the scores with their keys where a block has one row.
+// Rows of a sequence that a step of kOpDecodeAttention may have where as many query heads are taken together: their
+// keys and values have room beside the queries (decode_team.cuh), and the scores with their keys where a block has one
+// row.
 constexpr u32 kMostRun = 8;
 constexpr u32 decode_run(u32 group) {
     const u32 room = (kMaxGroup + 2 - group) / 2, scores = kWarps / 2 * kMaxGroup / group;

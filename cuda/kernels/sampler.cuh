@@ -334,7 +334,8 @@ AKUNU_DEVICE u32 winner_of(Block b, const Winner& mine) {
 }
 
 // argmax of logit + noise over the survivors from `floor` on; `best` is one of them.
-AKUNU_DEVICE_CALL u32 sample(Block b, const Survivors& s, const SamplerState& sampler, u32 position, u64 best, float floor) {
+AKUNU_DEVICE_CALL u32 sample(Block b, const Survivors& s, const SamplerState& sampler, u32 position, u64 best,
+                             float floor) {
     Winner mine{double(logit_of(best)) + gumbel(random_word(sampler, position, id_of(best))), id_of(best)};
     s.each([&](float t, u32 id, u32) { offer(mine, t, id, sampler, position, floor); });
     return winner_of(b, mine);

@@ -143,8 +143,8 @@ AKUNU_DEVICE void penalise_repeats(Block b, const SamplerState& s, const u32* br
     }
 }
 
-// Slices of a row that prepare it, and blocks that then sample it together, where they have room for what they leave one
-// another (sampler_parts.cuh).
+// Slices of a row that prepare it, and blocks that then sample it together, where they have room for what they leave
+// one another (sampler_parts.cuh).
 constexpr u32 kSlice = 4096, kLeastPart = 2048;
 AKUNU_DEVICE u32 sampler_slices(u32 vocab) { return (vocab + kSlice - 1) / kSlice; }
 AKUNU_DEVICE u32 sampler_parts(Block b, const SampleParams& p) {
