@@ -38,7 +38,8 @@ std::optional<Command> decode_attention(std::span<const DispatchCmd> c, std::spa
                                   .page_words = rope.take(&PrepareHeadsParams::page_words),
                                   .scale = attention.take(&A::scale),
                                   .softcap = attention.take(&A::softcap),
-                                  .formats = split ? last.take(&A::formats) : last.take(&Q::formats)};
+                                  .formats = split ? last.take(&A::formats) : last.take(&Q::formats),
+                                  .run = 1};
     rope.patched(&PrepareHeadsParams::rows, PatchSource::kRows);
     rope.patched(&PrepareHeadsParams::step, PatchSource::kStep);
     const auto same_attention = [&](Consumed& of) {
@@ -95,6 +96,7 @@ std::optional<Command> decode_attention(std::span<const DispatchCmd> c, std::spa
     out.patch_value[2] = kPatchKeys;
     out.label = commands[1].label;
     std::memcpy(out.params, &p, sizeof p);
+    if (max_rows != 1) reinterpret_cast<DecodeAttentionParams&>(out.params).run = decode_run(heads);
     set_buffers(out, buffers);
     return out;
 }

@@ -13,8 +13,9 @@ namespace akunu::cuda {
 namespace {
 
 constexpr std::set<u32> Needs::* kSets[] = {
-    &Needs::ops,         &Needs::readers,         &Needs::kv_types,     &Needs::groups,       &Needs::decode_kinds,
-    &Needs::prompt_dims, &Needs::gate_up_readers, &Needs::down_readers, &Needs::expert_kinds, &Needs::activations,
+    &Needs::ops,          &Needs::readers,     &Needs::kv_types,        &Needs::groups,
+    &Needs::decode_kinds, &Needs::prompt_dims, &Needs::gate_up_readers, &Needs::down_readers,
+    &Needs::expert_kinds, &Needs::activations, &Needs::decode_runs,
 };
 
 bool uses_kv_type(u32 op) {
@@ -45,7 +46,8 @@ std::string Needs::definitions() const {
            list("AKUNU_KV_TYPES", kv_types, number) + list("AKUNU_GROUPS", groups, number) +
            list("AKUNU_DECODE_KINDS", decode_kinds, number) + list("AKUNU_PROMPT_DIMS", prompt_dims, number) +
            list("AKUNU_GATE_UP_READERS", gate_up_readers, number) + list("AKUNU_DOWN_READERS", down_readers, number) +
-           list("AKUNU_EXPERT_KINDS", expert_kinds, number) + list("AKUNU_MATMUL_ACTIVATIONS", activations, number);
+           list("AKUNU_EXPERT_KINDS", expert_kinds, number) + list("AKUNU_MATMUL_ACTIVATIONS", activations, number) +
+           list("AKUNU_DECODE_RUNS", decode_runs, number);
 }
 
 Needs needs_of(std::span<const Command> commands, u32 blocks) {
@@ -76,6 +78,7 @@ Needs needs_of(std::span<const Command> commands, u32 blocks) {
         if (c.op == kOpDecodeAttention) {
             const auto& p = reinterpret_cast<const DecodeAttentionParams&>(c.params);
             n.decode_kinds.insert(decode_kind(c.kv, p.head_dim));
+            if (p.run > 1) n.decode_runs.insert(1);
         } else {
             const auto& p = reinterpret_cast<const AttentionParams&>(c.params);
             n.groups.insert(p.latent ? 0 : std::bit_ceil(group_part(p.n_heads / p.n_kv_heads)));

@@ -14,6 +14,7 @@ struct Needs {
     std::set<u32> gate_up_readers, down_readers;  // of experts, whose kernels are the largest
     std::set<u32> expert_kinds;                   // ExpertKind
     std::set<u32> activations;                    // of matmuls
+    std::set<u32> decode_runs;                    // 1: some steps have several rows of a sequence
     void add(const Needs& other);
     bool covers(const Needs& other) const;
     // The lists that cuda/kernels/interpreter.cu begins with.

@@ -61,8 +61,7 @@ OpMemory memory_of(const DispatchTable& table, const Schedules& schedules, const
             std::uint64_t slot = stream->slot_bytes;
             if (rows > 1) {
                 const u32 chunk = few_chunk(sizes, rows, stream->k);
-                const std::uint64_t pass = std::uint64_t{few_pass(sizes, chunk, stream->k, stream->pairs)}
-                                           << stream->pairs;
+                const std::uint64_t pass = std::uint64_t{few_pass(sizes, stream->pairs)} << stream->pairs;
                 take(few_bytes(sizes,
                                static_cast<u32>(std::min(pass, tiles_of_block(*stream, schedules.geometry.blocks)))));
                 slot = std::min(slot,

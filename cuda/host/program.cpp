@@ -44,6 +44,12 @@ CudaProgram::CudaProgram(DispatchTable t, Device& device, Schedules s, DeviceBuf
       box_maps_(std::move(box_maps)),
       schedules_(std::move(s)) {
     note_merged(table, fused_.commands());
+    for (const Command& c : fused_.commands()) {
+        if (c.op != kOpDecodeAttention) continue;
+        const auto& p = reinterpret_cast<const DecodeAttentionParams&>(c.params);
+        run_ = std::min(run_, p.run);
+        units_ = std::max(units_, p.n_heads / group_part(p.n_heads / p.n_kv_heads));
+    }
     const auto mirrors = mirrors_of(table);
     mirrors_ = uploaded<Mirror>(device, mirrors);
     n_mirrors_ = static_cast<u32>(mirrors.size());

@@ -8,6 +8,7 @@
 #include "cuda/host/memory.h"
 #include "cuda/host/needs.h"
 #include "cuda/kernels/command.h"
+#include "cuda/kernels/kv_layout.h"
 
 namespace akunu::cuda {
 
@@ -91,10 +92,10 @@ class CudaProgram final : public Program {
   public:
     // `box_maps`: what the schedules' commands name.
     CudaProgram(DispatchTable table, Device& device, Schedules schedules, DeviceBuffer box_maps);
-    // What runs: a prefix has a command for each of the table's, and so has a step in which some rows are of one
-    // sequence.
+    // What runs: a prefix has a command for each of the table's, and so has a step in which more rows are of one
+    // sequence than attention in decoding takes.
     const CommandList& list(const ReplayArgs& args) const {
-        return args.commands < table.commands.size() || args.sequences != args.rows ? plain_ : fused_;
+        return args.commands < table.commands.size() || !takes_runs(args) ? plain_ : fused_;
     }
     // What whole steps run.
     std::vector<std::shared_ptr<const Needs>> needs() const {
@@ -105,10 +106,16 @@ class CudaProgram final : public Program {
     OpMemory memory(const ReplayArgs& args) const { return memory_of(table, schedules_, args); }
 
   private:
+    bool takes_runs(const ReplayArgs& args) const {
+        if (args.sequences == args.rows) return true;
+        return args.rows - args.sequences < run_ && args.rows * units_ <= schedules_.geometry.blocks;
+    }
+
     CommandList plain_, fused_;
     DeviceBuffer mirrors_, box_maps_;
     Schedules schedules_;
     u32 n_mirrors_ = 0;
+    u32 run_ = kMostRun, units_ = 1;  // of all attention in decoding: rows of a sequence; blocks that take one
 };
 
 }  // namespace akunu::cuda

@@ -186,14 +186,15 @@ static_assert(sizeof(ExpertsGateUpParams) <= kApartWord * 4 && sizeof(ExpertsDow
               "parameters end before them");
 
 // kPrepareHeads, attention and what follows it, the merge of splits or another format, as one command, of rows of
-// different sequences. Buffers: q, k, v, table, kv, qk_norm, rows, pages, partials, out_f32, out_compact, sinks.
+// different sequences, or of up to `run` consecutive ones of each (decode_run). Buffers: q, k, v, table, kv, qk_norm,
+// rows, pages, partials, out_f32, out_compact, sinks.
 struct DecodeAttentionParams {
     u32 rows, step, keys;  // patched
     u32 n_heads, n_kv_heads, head_dim, rope_dim, style, qk_norm;
     float eps;
     u32 window, max_pages, page_words;
     float scale, softcap;
-    u32 formats;
+    u32 formats, run;
 };
 static_assert(sizeof(DecodeAttentionParams) <= sizeof(Command::params), "a command has room for it");
 

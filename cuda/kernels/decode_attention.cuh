@@ -1,7 +1,8 @@
-// RoPE, cache write and attention of rows of different sequences as one command. Where rows are few, a block takes a KV
-// head's group and a split of the row's keys, and the last block of a group to come joins the splits; where they are
-// many, teams of a block's warps take a row and a KV head each. Scores are times log2(e), so that weights are powers of
-// two.
+// RoPE, cache write and attention of rows of different sequences, or of a few of each, as one command. Where rows are
+// few, a block takes a KV head's group and a split of the row's keys, and the last block of a group to come joins the
+// splits; where they are many, teams of a block's warps take a row and a KV head each. Keys of this step that a row
+// sees, its own and those of rows just before it of the same sequence, are not in the cache yet: whoever needs them
+// turns them by itself. Scores are times log2(e), so that weights are powers of two.
 #pragma once
 
 #include "decode_lanes.cuh"
@@ -110,20 +111,21 @@ AKUNU_DEVICE void copy_head(Block b, const DecodeAttentionParams& p, Source&& so
     pairs.store(head, Keys::head_dim(p));
 }
 
-// A head's score with the row's own key, by a warp.
+// A head's score with a key of this step, by a warp: 0 is the row's own, 1 that of the row before it.
 template <typename Keys>
-AKUNU_DEVICE void score_own(const DecodeAttentionParams& p, const DecodeMemory<Keys>& m, u32 head) {
+AKUNU_DEVICE void score_own(const DecodeAttentionParams& p, const DecodeMemory<Keys>& m, u32 head, u32 before) {
     const u32 hd = Keys::head_dim(p);
+    const float* const key = m.fresh_key(before);
     float sum = 0.0f;
     AKUNU_UNROLL
     for (u32 i = 0; i < Keys::kMaxDim / 64; ++i) {
         const u32 pair = lane_id() + 32 * i;  // behind the head's end are zeros
         if (2 * pair >= hd) continue;
         const float2 q = Keys::settled(m.q + head * m.padded, pair);
-        sum += q.x * m.fresh[2 * pair] + q.y * m.fresh[2 * pair + 1];
+        sum += q.x * key[2 * pair] + q.y * key[2 * pair + 1];
     }
     sum = reduce_warp(sum, Add());
-    if (lane_id() == 0) m.own[head] = {soft_cap(sum * p.scale, p.softcap) * kLog2E, 1.0f};
+    if (lane_id() == 0) m.own(before, head) = {soft_cap(sum * p.scale, p.softcap) * kLog2E, 1.0f};
 }
 
 // Where results go: as they are, and as words of two F16 ones, if the command behind this one takes them.
@@ -195,6 +197,12 @@ AKUNU_DEVICE const DecodeShape& decode_shape(Block b) {
     sync_block();
     return s;
 }
+// Whether so many positions before a unit's begins on the page before its own.
+AKUNU_DEVICE bool has_page_before(const DecodeUnit& at, u32 before) { return at.position % kPagePositions < before; }
+// Whether a row is so many positions behind another one of its sequence.
+AKUNU_DEVICE bool follows(const Row& before, const Row& row, u32 by) {
+    return before.slot == row.slot && before.position + by == row.position;
+}
 // `known` says whether it was found out by a layer before this one.
 template <typename Keys>
 AKUNU_DEVICE const DecodeUnit& decode_unit(Block b, const Team& team, u32 u, bool& known) {
@@ -214,16 +222,23 @@ AKUNU_DEVICE const DecodeUnit& decode_unit(Block b, const Team& team, u32 u, boo
         at.kv = at.part / s.parts;
         at.first_head = group * part >> s.halvings;
         at.end_head = group * (part + 1) >> s.halvings;
-        const Row row = b.buffer<Row>(6)[at.row];
+        const Row* const rows = b.buffer<Row>(6);
+        const Row row = rows[at.row];
         at.slot = row.slot;
         at.position = row.position + p.step;
         const u32 begin = first_key(at.position, p.window), n = at.position + 1 - begin;
         at.splits = smaller(s.splits, splits_of(n, Keys::kLeastSplit));  // others may see more keys
         at.there = at.first_head != at.end_head && at.split < at.splits;
         at.own = at.split + 1 == at.splits;
+        if (kHasRuns && at.own) {
+            const u32 most = smaller(smaller(n, at.row + 1), p.run);
+            while (at.own < most && follows(rows[at.row - at.own], row, at.own)) ++at.own;
+        }
         at.first = begin + n * at.split / at.splits;
         at.end = begin + n * (at.split + 1) / at.splits - at.own;
-        at.page = b.buffer<u32>(7)[u64(at.slot) * p.max_pages + at.position / kPagePositions];
+        const u32* const pages = b.buffer<u32>(7) + u64(at.slot) * p.max_pages;
+        at.page = pages[at.position / kPagePositions];
+        at.page_before = has_page_before(at, at.own - 1) ? pages[at.position / kPagePositions - 1] : 0;
     }
     team.sync();
     return at;
@@ -252,13 +267,9 @@ AKUNU_DEVICE void decode_group(Block b) {
         if (!at.there) continue;
         const SplitKeys<kTypes> range{key_unit<kTypes>(b.buffer<u8>(4), b.buffer<u32>(7), p, at.slot, at.kv),
                                       u32(values_at(kTypes, p.n_kv_heads, at.kv, hd) - keys_at(kTypes, at.kv, hd)),
-                                      at.first,
-                                      at.end,
-                                      at.own,
-                                      team};
+                                      at.first, at.end, team};
         Keys keys(range);
-        const u32 kv = at.row * p.n_kv_heads + at.kv,
-                  part = at.row * p.n_kv_heads * shape.parts + at.part;  // of all rows
+        const u32 part = at.row * p.n_kv_heads * shape.parts + at.part;  // of all rows
         for (u32 head = at.first_head; head < at.end_head; head += Keys::kHeads) {
             if (head != at.first_head) team.sync();
             keys.start(known);  // none of this step's
@@ -266,17 +277,17 @@ AKUNU_DEVICE void decode_group(Block b) {
             if (head == at.first_head) {
                 if (waits) b.wait();
                 waits = false;
-                // Query heads, and where it is the row's own key's turn this and its value; by the warps that meet the
+                // Query heads, and where it is their turn the keys and values of this step; by the warps that meet the
                 // fewest keys first.
                 const u32 first_job = at.first_head + team.warps - 1 - team.warp;
                 for (u32 job = first_job; job < at.end_head + 2 * at.own; job += team.warps) {
                     const bool is_query = job < at.end_head;
-                    const bool is_value = job > at.end_head;
-                    u8* const page = range.keys.cache + at.page * range.keys.page_bytes;  // of keys and of values
-                    float* to = is_query ? m.q + job * padded : m.fresh + (is_value ? padded : 0);
+                    const u32 before = !kHasRuns || is_query ? 0 : (job - at.end_head) / 2, row = at.row - before;
+                    const bool is_value = !is_query && job - at.end_head != 2 * before;
+                    float* const to = is_query ? m.q + job * padded : m.fresh_key(before) + (is_value ? padded : 0);
                     const auto source = [&]() -> const float* {
                         return is_query ? b.buffer<float>(0) + (u64(part) * group + job) * hd
-                                        : b.buffer<float>(is_value ? 2 : 1) + u64(kv) * hd;
+                                        : b.buffer<float>(is_value ? 2 : 1) + (u64(row) * p.n_kv_heads + at.kv) * hd;
                     };
                     // Of one row the words of q, k and v lie one behind the other.
                     const u32 word =
@@ -285,17 +296,21 @@ AKUNU_DEVICE void decode_group(Block b) {
                     if (is_value) {
                         copy_head<Keys>(b, p, source, word, to);
                     } else {
-                        rope_head<Keys>(b, p, source, word, is_query, b.buffer<float>(3) + u64(at.row) * p.rope_dim,
-                                        to);
+                        rope_head<Keys>(b, p, source, word, is_query, b.buffer<float>(3) + u64(row) * p.rope_dim, to);
                     }
                     if (is_query) {
                         Keys::settle(to);
                         continue;
                     }
-                    range.store(page, is_value, at.position, to);
+                    // Those of rows before it are stored by these, too: the same bits.
+                    const u32 page = kHasRuns && has_page_before(at, before) ? at.page_before : at.page;
+                    range.store(range.keys.cache + page * range.keys.page_bytes, is_value, at.position - before, to);
                 }
                 team.sync();
-                for (u32 h = first_job; at.own && h < at.end_head; h += team.warps) score_own(p, m, h);
+                for (u32 before = 0; before < at.own; ++before) {
+                    for (u32 h = first_job; h < at.end_head; h += team.warps) score_own(p, m, h, before);
+                    if (!kHasRuns) break;
+                }
             }
             const u32 heads = smaller(Keys::kHeads, at.end_head - head), met = keys.met();
             if (team.warp < met) keys.attend(p, m, head, heads);

@@ -6,6 +6,14 @@
 
 namespace akunu::cuda {
 
+// Whether some of the commands may have several rows of a sequence: all of it where it is not said.
+#ifndef AKUNU_DECODE_RUNS
+#define AKUNU_DECODE_RUNS X(1)
+#endif
+#define X(run) +1
+constexpr bool kHasRuns = (0 AKUNU_DECODE_RUNS) != 0;
+#undef X
+
 constexpr u32 kWarpsShift = 3;
 static_assert(1 << kWarpsShift == kWarps, "of a team that is the block");
 
@@ -21,12 +29,12 @@ struct Team {
     AKUNU_DEVICE void sync() const { is_block() ? sync_block() : sync_some(kTeamBarrier + index, threads()); }
 };
 
-// The keys of a split: [first, end) are in the cache, and then there is the row's own, if it is the split's.
+// The keys of a split: [first, end) are in the cache, and then there are those of this step, if they are the split's.
 template <u32 kTypes>
 struct SplitKeys {
     KvUnit<key_type(kTypes)> keys;
-    u32 apart;            // bytes from a page's keys to their values
-    u32 first, end, own;  // own: 1 or 0
+    u32 apart;  // bytes from a page's keys to their values
+    u32 first, end;
     Team team;
     AKUNU_DEVICE KvUnit<value_type(kTypes)> values() const {
         return {keys.cache + apart, keys.pages, keys.page_bytes, keys.head_dim};
@@ -47,16 +55,19 @@ struct SplitKeys {
 // each warp, where the warp's results are in the end.
 template <typename Keys>
 struct DecodeMemory {
-    float* q;      // [group][padded]
-    float* fresh;  // [2][padded]: the row's own key and value
-    float2* own;   // [group]: (score, weight) of that key
-    u32 padded;
+    float* q;        // [group][padded]
+    float* fresh;    // [own][2][padded]: keys and values of this step, the row's own, then those of rows before it
+    float2* scores;  // [own][group]: (score, weight) of these keys
+    u32 group, padded;
     AKUNU_DEVICE DecodeMemory(Block b, const Team& team, u32 group, u32 padded)
         : q(reinterpret_cast<float*>(b.shared() + kWarps * Keys::kWarpBytes + kOwnBytes) +
             team.index * (group + 2) * padded),
           fresh(q + group * padded),
-          own(reinterpret_cast<float2*>(b.shared() + kWarps * Keys::kWarpBytes) + team.index * kMaxGroup),
+          scores(reinterpret_cast<float2*>(b.shared() + kWarps * Keys::kWarpBytes) + team.index * kMaxGroup),
+          group(group),
           padded(padded) {}
+    AKUNU_DEVICE float* fresh_key(u32 before) const { return fresh + (kHasRuns ? 2 * before * padded : 0); }
+    AKUNU_DEVICE float2& own(u32 before, u32 head) const { return scores[(kHasRuns ? before * group : 0) + head]; }
     // Of a head that a warp of the block has taken: weighted values, and (largest score, sum of weights).
     AKUNU_DEVICE float* value(u32 warp, u32 head) const {
         return reinterpret_cast<float*>(shared_memory() + kSharedHead + warp * Keys::kWarpBytes) + head * padded;
@@ -111,19 +122,20 @@ struct Joined {
     }
 };
 
-// What the first `met` of the team's warps found of some heads, from `head` of the group on, and the row's own key, if
-// it is the split's: calls out(head, d, joined) for pairs of elements.
+// What the first `met` of the team's warps found of some heads, from `head` of the group on, and `own` keys of this
+// step: calls out(head, d, joined) for pairs of elements.
 template <typename Keys, typename Out>
 AKUNU_DEVICE void join_warps(const DecodeMemory<Keys>& m, const Team& team, u32 head_dim, u32 head, u32 heads, u32 met,
-                             bool own, Out&& out) {
+                             u32 own, Out&& out) {
     team.sync();
     for (u32 i = team.thread(); i < heads * head_dim / 2; i += team.threads()) {
         const u32 h = 2 * i / head_dim, d = 2 * i - h * head_dim, first = team.index * team.warps;
         Joined all;
         all.add<kWarps / 2 + 1>(
-            met + own, [&](u32 w) { return w < met ? m.stats(first + w, h) : m.own[head + h]; },
+            met + own, [&](u32 w) { return w < met ? m.stats(first + w, h) : m.own(w - met, head + h); },
             [&](u32 w) {
-                return *reinterpret_cast<const float2*>((w < met ? m.value(first + w, h) : m.fresh + m.padded) + d);
+                const float* const value = w < met ? m.value(first + w, h) : m.fresh_key(w - met) + m.padded;
+                return *reinterpret_cast<const float2*>(value + d);
             });
         out(h, d, all);
     }

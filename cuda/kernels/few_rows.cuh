@@ -2,23 +2,17 @@
 // have 16 rows each; the steps of a tile's inputs are dealt to a team's warps, which leave their sums in shared memory,
 // where a thread for each result adds them up.
 //
-// Weights are the first factor and rows of inputs the second's columns, eight to a product. Codes are F16 numbers by
+// Weights are the first factor and rows of inputs the second's columns, eight to a product. K-quants'
+// codes and up to kByteRows rows are multiplied as whole numbers (few_bytes.cuh). Others' codes are F16 numbers by
 // their bits, and exact; what a product of a group gives is scaled as F32.
 #pragma once
 
+#include "few_bytes.cuh"
 #include "halves.cuh"
 #include "matvec.cuh"
 #include "row_tiles.cuh"
 
 namespace akunu::cuda {
-
-// Inputs in shared memory, in pieces of 16 bytes. A piece has what a lane multiplies of a group of 32: piece t of a
-// group eight inputs side by side, or four of each half.
-struct FewMemory {
-    u32 inputs, sums, tiles;
-};
-constexpr FewMemory kFewMemory = {kSharedHead, kSharedHead + few_group_sums(kSizes),
-                                  kSharedHead + few_tile_sums(kSizes)};
 
 // What a lane has of two rows' group of 32: the first factors of two products, and what each counts.
 template <u32 kScales>
@@ -38,15 +32,6 @@ struct CodeColumns {
     static constexpr bool kFloats = false, kSplit = kSplitPieces, kSums = kWithSums;
     using Rows = RowGroup<kOf>;
 };
-
-// Word t of a lane's piece in row g + 8·upper.
-AKUNU_DEVICE u32 lane_word(u32 unit, u32 piece, u32 lane, u32 upper) {
-    return shared_at<const u32>(unit + piece_at(lane / 4 + 8 * upper, piece) + lane % 4 * 4);
-}
-// Words 2t and 2t + 1 of the 32 bytes that begin with a piece.
-AKUNU_DEVICE uint2 lane_words(u32 unit, u32 piece, u32 lane, u32 upper) {
-    return shared_at<const uint2>(unit + piece_at(lane / 4 + 8 * upper, piece) + lane % 4 * 8);
-}
 
 template <>
 struct Columns<kReadQ4_0> : CodeColumns<1, true, false> {
@@ -165,23 +150,6 @@ struct Columns<kReadF16> : FloatColumns {};
 template <>
 struct Columns<kReadBf16> : FloatColumns {};
 
-// The inputs that are in shared memory: so many of each row, from a multiple of that number on.
-struct FewInputs {
-    const u16* x;
-    u32 rows, k, columns, log2_inputs, stride;  // columns: see few_columns; bytes of a row
-    AKUNU_DEVICE FewInputs(const u16* x, u32 rows, u32 k)
-        : x(x),
-          rows(rows),
-          k(k),
-          columns(few_columns(rows)),
-          log2_inputs(31 - leading_zeros(few_chunk(kSizes, rows, k))) {
-        stride = (2 << log2_inputs) + kFewPad;
-    }
-    AKUNU_DEVICE u32 chunk() const { return 1u << log2_inputs; }
-    AKUNU_DEVICE u32 row(u32 m) const { return kFewMemory.inputs + m * stride; }
-    AKUNU_DEVICE u32 sums(u32 group) const { return kFewMemory.sums + group * columns * 4; }
-};
-
 // Eight inputs of the row that begins at `to`, the first of which is its input `at`, to where T multiplies them.
 template <typename T>
 AKUNU_DEVICE void put_few(u32 to, u32 at, const uint4& x) {
@@ -234,7 +202,7 @@ AKUNU_DEVICE void stage_few(const FewInputs& in, u32 k0) {
 
 // A step of 128 inputs, from `at` of those in shared memory on, for rows g and g + 8 of a tile: of each block of eight
 // of a team's rows of inputs, which begin with m0, the lane's four sums.
-template <typename T, u32 kReader>
+template <typename T>
 AKUNU_DEVICE void multiply_few(const FewInputs& in, u32 m0, u32 unit, u32 step, u32 at, u32 lane, float (&sum)[2][4]) {
     AKUNU_UNROLL
     for (u32 group = 0; group < 4; ++group) {
@@ -277,13 +245,65 @@ AKUNU_DEVICE void store_few(Block b, u32 m, u32 row, float v, float up) {
     }
 }
 
-// A warp's sums of a tile: a lane's four of a block of eight rows are side by side, and lanes in such an order that
-// those who write and those who read find them in other banks.
+// How few rows are multiplied: stage(from, end) brings some of their inputs to shared memory; multiply adds a step's
+// products to a lane's sums, of rows g and g + 8 of a tile's weights and, in each block of its team's rows of inputs,
+// of kLaneRows. `at` is the step's place among the inputs in shared memory.
+template <u32 kReader>
+struct HalfProducts {
+    static constexpr u32 kPad = kFewPad, kBlocks = 2, kLaneRows = 2;
+    const FewInputs& in;
+    u32 m0, lane;
+    AKUNU_DEVICE HalfProducts(const FewInputs& in, u32 m0, u32, u32 lane) : in(in), m0(m0), lane(lane) {}
+    AKUNU_DEVICE void stage(u32 from, u32) const { stage_few<Columns<kReader>>(in, from); }
+    AKUNU_DEVICE void multiply(u32 unit, u32 step, u32 at, float (&sum)[kBlocks][2 * kLaneRows]) const {
+        multiply_few<Columns<kReader>>(in, m0, unit, step, at * kStepInputs, lane, sum);
+    }
+};
+template <u32 kReader>
+struct ByteProducts {
+    using T = ByteColumns<kReader>;
+    static constexpr u32 kPad = kBytePad, kBlocks = 1, kLaneRows = 1;
+    const FewInputs& in;
+    LaneBytes bytes;
+    typename T::At place;
+    // All of a warp's steps are the same ones of their units: there are eight warps, and parts of a row begin with such
+    // a step.
+    AKUNU_DEVICE ByteProducts(const FewInputs& in, u32, u32 warp, u32 lane)
+        : in(in), bytes(in, lane), place(T::at(lane, warp % tile_layout(kReader).steps())) {}
+    AKUNU_DEVICE void stage(u32 from, u32 end) const { stage_bytes<T>(in, from, end); }
+    AKUNU_DEVICE void multiply(u32 unit, u32, u32 at, float (&sum)[kBlocks][2 * kLaneRows]) const {
+        T::add(unit, place, bytes, at, sum[0]);
+    }
+};
+
+// A warp's sums of a tile: a lane's of a block of rows are side by side, and lanes in such an order that those who
+// write and those who read find them in other banks.
 AKUNU_DEVICE u32 lane_sums(u32 n, u32 lane) { return (n * 32 + (lane ^ lane / 8)) * 16; }
+template <u32 kSums>
+AKUNU_DEVICE void load_sums(u32 at, float (&sum)[kSums]) {
+    if constexpr (kSums == 2) {
+        const float2 v = shared_at<const float2>(at);
+        sum[0] = v.x, sum[1] = v.y;
+    } else {
+        const float4 v = shared_at<const float4>(at);
+        sum[0] = v.x, sum[1] = v.y, sum[2] = v.z, sum[3] = v.w;
+    }
+}
+template <u32 kSums>
+AKUNU_DEVICE void keep_sums(u32 at, const float (&sum)[kSums]) {
+    if constexpr (kSums == 2) {
+        shared_at<float2>(at) = float2{sum[0], sum[1]};
+    } else {
+        shared_at<float4>(at) = float4{sum[0], sum[1], sum[2], sum[3]};
+    }
+}
 
 // Of a team's warps the sums of its row m and the tile's row r.
+template <u32 kLaneRows>
 AKUNU_DEVICE float team_sum(u32 sums, u32 warps, u32 m, u32 r) {
-    const u32 at = sums + lane_sums(m / 8, r % 8 * 4 + m % 8 / 2) + (r / 8 * 2 + m % 2) * 4;
+    constexpr u32 kBlockRows = 4 * kLaneRows;
+    const u32 lane = r % 8 * 4 + m % kBlockRows / kLaneRows;
+    const u32 at = sums + lane_sums(m / kBlockRows, lane) + (r / 8 * kLaneRows + m % kLaneRows) * 4;
     float v = 0.0f;
     AKUNU_UNROLL
     for (u32 w = 0; w < kWarps; ++w) {
@@ -292,76 +312,85 @@ AKUNU_DEVICE float team_sum(u32 sums, u32 warps, u32 m, u32 r) {
     return v;
 }
 
-// The results of a tile, or of a pair, whose sums begin there.
-AKUNU_DEVICE void store_tile(Block b, const TileJob& job, u32 rows, u32 team_warps, u32 tile, u32 sums) {
-    const u32 r = thread_id() % kTileRows, row = tile * kTileRows + r;
-    if (row >= job.rows[0]) return;
-    for (u32 m = thread_id() / kTileRows; m < rows; m += kThreads / kTileRows) {
-        const u32 team = sums + m / kTeamRows * team_warps * kWarpSumsBytes;
-        const float v = job.factor[0] * team_sum(team, team_warps, m % kTeamRows, r);
-        store_few(b, m, row, v,
-                  job.pairs ? job.factor[1] * team_sum(team + kTileSumsBytes, team_warps, m % kTeamRows, r) : 0.0f);
+// The results of some tiles, or of pairs, whose sums begin there.
+template <u32 kLaneRows>
+AKUNU_DEVICE void store_tiles(Block b, const TileJob& job, u32 rows, u32 team_warps, u32 first, u32 behind, u32 sums) {
+    const u32 r = thread_id() % kTileRows;
+    u32 tile = first, m = thread_id() / kTileRows;
+    while (true) {
+        for (; m >= rows; m -= rows) ++tile;
+        if (tile >= behind) return;
+        const u32 row = tile * kTileRows + r;
+        if (row < job.rows[0]) {
+            const u32 team =
+                sums + ((tile - first) << job.pairs) * kTileSumsBytes + m / kTeamRows * team_warps * kWarpSumsBytes;
+            const auto sum = [&](u32 at) { return team_sum<kLaneRows>(at, team_warps, m % kTeamRows, r); };
+            const float v = job.factor[0] * sum(team);
+            store_few(b, m, row, v, job.pairs ? job.factor[1] * sum(team + kTileSumsBytes) : 0.0f);
+        }
+        m += kThreads / kTileRows;
     }
 }
 
-template <u32 kReader>
-AKUNU_DEVICE_CALL void few_rows(Block b) {
-    using T = Columns<kReader>;
+template <u32 kReader, typename Products>
+AKUNU_DEVICE_CALL void few_rows_by(Block b) {
     constexpr TileLayout kLayout = tile_layout(kReader);
     constexpr u32 kSlotSteps = kLayout.slot_units(kSizes.slot_bytes) * kLayout.steps();
+    constexpr u32 kBlocks = Products::kBlocks, kLaneRows = Products::kLaneRows;
     const TileJob& job = b.job(0);
     const u32 rows = ring_rows(b.command()), lane = lane_id(), warp = warp_id();
-    const FewInputs in(b.buffer<u16>(0), rows, job.inputs());
-    const u32 end = job.end, pass = few_pass(kSizes, in.chunk(), job.k, job.pairs);
+    const FewInputs in(b.buffer<u16>(0), rows, job.inputs(), Products::kPad);
+    const u32 end = job.end, pass = few_pass(kSizes, job.pairs);
     const u32 team_warps = kWarps / larger(1, in.columns / kTeamRows), m0 = warp / team_warps * kTeamRows;
+    const Products products(in, m0, warp, lane);
     RingReader ring(warp);
     u32 staged = job.k;  // from which input on
     b.wait();
     for (u32 first = job.begin; first < end; first += pass) {
         const u32 behind = smaller(first + pass, end);
         for (u32 k0 = 0; k0 < job.k; k0 += in.chunk()) {
+            const u32 chunk_end = smaller(k0 + in.chunk(), job.k), step_end = chunk_end / kStepInputs;
             if (k0 != staged) {
                 sync_block();  // what is there has been read
-                stage_few<T>(in, k0);
+                products.stage(k0, chunk_end);
                 sync_block();
                 staged = k0;
             }
-            const u32 step_end = smaller(k0 + in.chunk(), job.k) / kStepInputs;
             for (u32 part = first << job.pairs; part < behind << job.pairs; ++part) {
                 const u32 to =
                     kFewMemory.tiles + (part - (first << job.pairs)) * kTileSumsBytes + warp * kWarpSumsBytes;
-                float sum[2][4] = {};
+                float sum[kBlocks][2 * kLaneRows] = {};
                 if (k0 != 0) {
                     AKUNU_UNROLL
-                    for (u32 n = 0; n < 2; ++n) {
-                        const float4 v = shared_at<const float4>(to + lane_sums(n, lane));
-                        sum[n][0] = v.x, sum[n][1] = v.y, sum[n][2] = v.z, sum[n][3] = v.w;
-                    }
+                    for (u32 n = 0; n < kBlocks; ++n) load_sums(to + lane_sums(n, lane), sum[n]);
                 }
                 for (u32 from = k0 / kStepInputs; from < step_end; from += kSlotSteps) {
                     const u32 slot = ring.wait(), behind_slot = smaller(from + kSlotSteps, step_end);
                     // Of a team's warps each has every so manieth step.
                     for (u32 step = from + (warp - from) % team_warps; step < behind_slot && m0 < rows;
                          step += team_warps) {
-                        multiply_few<T, kReader>(in, m0, slot + (step - from) / kLayout.steps() * kLayout.unit_bytes(),
-                                                 step, step * kStepInputs - k0, lane, sum);
+                        products.multiply(slot + (step - from) / kLayout.steps() * kLayout.unit_bytes(), step,
+                                          step - k0 / kStepInputs, sum);
                     }
                     ring.free(lane);
                 }
                 if (k0 == 0 && part == first << job.pairs) sync_block();  // the pass before has been added up
                 AKUNU_UNROLL
-                for (u32 n = 0; n < 2; ++n) {
-                    shared_at<float4>(to + lane_sums(n, lane)) = float4{sum[n][0], sum[n][1], sum[n][2], sum[n][3]};
-                }
+                for (u32 n = 0; n < kBlocks; ++n) keep_sums(to + lane_sums(n, lane), sum[n]);
             }
         }
         sync_block();
-        for (u32 tile = first; tile < behind; ++tile) {
-            store_tile(b, job, rows, team_warps, tile,
-                       kFewMemory.tiles + ((tile - first) << job.pairs) * kTileSumsBytes);
-        }
+        store_tiles<kLaneRows>(b, job, rows, team_warps, first, behind, kFewMemory.tiles);
     }
     ring.keep(warp, lane);
+}
+
+template <u32 kReader>
+AKUNU_DEVICE void few_rows(Block b) {
+    if constexpr (kReader == kReadQ4_K || kReader == kReadQ6_K) {
+        if (ring_rows(b.command()) <= kByteRows) return few_rows_by<kReader, ByteProducts<kReader>>(b);
+    }
+    few_rows_by<kReader, HalfProducts<kReader>>(b);
 }
 
 }  // namespace akunu::cuda

@@ -74,6 +74,36 @@ constexpr float kMostCode = 127.0f * 256.0f;
 // Added to a float, this leaves the number's bytes in the lowest two of its bits', each with its sign inverted.
 constexpr float kCodeMagic = 0x1.8p23f + 0x8080;
 
+// The largest of a step's inputs is found by their bits, of which NaN's are the largest.
+AKUNU_DEVICE u32 largest_bits(const float (&x)[4]) {
+    u32 top = 0;
+    AKUNU_UNROLL
+    for (u32 e = 0; e < 4; ++e) top = larger(top, float_to_bits(fabsf(x[e])));
+    return top;
+}
+// Four inputs of a step whose largest has the bits `top`, as whole numbers: their high and low bytes, each signed,
+// their sum, as a float and as a signed number, and what a whole number counts.
+struct InputCodes {
+    u32 high, low, total;
+    float sum, factor;
+
+    AKUNU_DEVICE InputCodes(const float (&x)[4], u32 top) {
+        const float most = fmaxf(bits_to_float(top), 0x1p-100f), scale = kMostCode * reciprocal(most);
+        float v[4];
+        AKUNU_UNROLL
+        for (u32 e = 0; e < 4; ++e) v[e] = x[e] * scale + kCodeMagic;
+        total = float_to_bits(v[0]) + float_to_bits(v[1]) + float_to_bits(v[2]) + float_to_bits(v[3]) -
+                4 * float_to_bits(kCodeMagic);
+        sum = (v[0] - kCodeMagic) + (v[1] - kCodeMagic) + ((v[2] - kCodeMagic) + (v[3] - kCodeMagic));
+        constexpr u32 kTwo = 0x5140u, kLow = 0x5410u, kHigh = 0x7632u, kSigns = 0x80808080u;
+        const u32 first = choose_bytes(float_to_bits(v[0]), float_to_bits(v[1]), kTwo);
+        const u32 second = choose_bytes(float_to_bits(v[2]), float_to_bits(v[3]), kTwo);
+        high = choose_bytes(first, second, kHigh) ^ kSigns;
+        low = choose_bytes(first, second, kLow) ^ kSigns;
+        factor = bits_to_float(top) * (1.0f / kMostCode);
+    }
+};
+
 struct CodeFragments {
     static constexpr bool kFloats = false;
     static constexpr u32 kParts = 1, kPieces = 2, kStepBytes = 2 * kStepInputs;
@@ -135,12 +165,20 @@ struct Fragments<kReadQ4_0> : CodeFragments {
     }
 };
 
-// Codes of E2M1 as signed bytes, twice what they count: the low nibbles' or the high ones', of a word of both.
+// Codes of E2M1 as signed bytes, twice what they count.
 AKUNU_DEVICE u32 signed_e2m1(u32 magnitudes, u32 signs) {
     constexpr u32 kSigns = 0x80808080u;
     const u32 all = byte_signs(signs);
     const u32 below = kSigns - (magnitudes & all);  // without a carry: none is above 12
     return (below ^ kSigns) | (magnitudes & ~all);
+}
+// The low and the high nibbles of a word.
+AKUNU_DEVICE void signed_e2m1(u32 w, u32& low, u32& high) {
+    constexpr u32 kLeast = 0x03020100u, kMost = 0x0C080604u;  // magnitudes by their three bits
+    const u32 which = w & 0x77777777u;
+    const u32 first = choose_bytes(kLeast, kMost, which), last = choose_bytes(kLeast, kMost, which >> 16);
+    low = signed_e2m1(choose_bytes(first, last, 0x6420u), w << 4);
+    high = signed_e2m1(choose_bytes(first, last, 0x7531u), w);
 }
 
 template <>
@@ -158,18 +196,12 @@ struct Fragments<kReadMxfp4> : CodeFragments {
         p.exponent = weights_at<u8>(lane_extras<kReadMxfp4>(unit, lane, upper) + lane % 4);
     }
     static AKUNU_DEVICE void multiply(const Loaded (&p)[2], const StepInputs<2>& in, float (&sum)[2]) {
-        constexpr u32 kLeast = 0x03020100u, kMost = 0x0C080604u;  // magnitudes by their three bits
-        u32 low[2][4], high[2][4];                                // of both rows
+        u32 low[2][4], high[2][4];  // of both rows
         AKUNU_UNROLL
         for (u32 r = 0; r < 2; ++r) {
             const u32 words[4] = {p[r].q.x, p[r].q.y, p[r].q.z, p[r].q.w};
             AKUNU_UNROLL
-            for (u32 i = 0; i < 4; ++i) {
-                const u32 w = words[i], which = w & 0x77777777u;
-                const u32 first = choose_bytes(kLeast, kMost, which), last = choose_bytes(kLeast, kMost, which >> 16);
-                low[r][i] = signed_e2m1(choose_bytes(first, last, 0x6420u), w << 4);
-                high[r][i] = signed_e2m1(choose_bytes(first, last, 0x7531u), w);
-            }
+            for (u32 i = 0; i < 4; ++i) signed_e2m1(words[i], low[r][i], high[r][i]);
         }
         int product[2][4] = {};
         multiply_piece(product[0], low[0], low[1], in.x[0]);
@@ -261,6 +293,15 @@ struct Fragments<kReadQ4_K> : CodeFragments {
     }
 };
 
+// Codes of six bits as signed bytes, four times what they are above 32: the first 64's of a step, and the last 64's.
+// See tile_layout.h.
+AKUNU_DEVICE u32 first_six_bits(u32 nibbles, u32 rest) {
+    return masked_xor(nibbles << 2, 0x3C3C3C3Cu, masked_xor(rest, 0xC0C0C0C0u, 0x80808080u));
+}
+AKUNU_DEVICE u32 last_six_bits(u32 nibbles, u32 rest) {
+    return masked_xor(nibbles, 0xF0F0F0F0u, masked_xor(rest, 0x0C0C0C0Cu, 0x80808080u));
+}
+
 template <>
 struct Fragments<kReadQ6_K> : CodeFragments {
     static constexpr bool kSums = false;
@@ -283,7 +324,6 @@ struct Fragments<kReadQ6_K> : CodeFragments {
         p.d = weights_at<u16>(extras + 16);
     }
     static AKUNU_DEVICE void multiply(const Loaded (&p)[2], const StepInputs<2>& in, float (&sum)[2]) {
-        // A code of six bits becomes a signed byte, four times what it is above 32. See tile_layout.h.
         u32 low[2][4], high[2][4];  // of both rows
         AKUNU_UNROLL
         for (u32 r = 0; r < 2; ++r) {
@@ -291,9 +331,8 @@ struct Fragments<kReadQ6_K> : CodeFragments {
             const u32 rest[4] = {p[r].rest.x, p[r].rest.x << 2, p[r].rest.y, p[r].rest.y << 2};
             AKUNU_UNROLL
             for (u32 e = 0; e < 4; ++e) {
-                constexpr u32 kSigns = 0x80808080u;
-                low[r][e] = masked_xor(q[e] << 2, 0x3C3C3C3Cu, masked_xor(rest[e], 0xC0C0C0C0u, kSigns));
-                high[r][e] = masked_xor(q[e], 0xF0F0F0F0u, masked_xor(rest[e], 0x0C0C0C0Cu, kSigns));
+                low[r][e] = first_six_bits(q[e], rest[e]);
+                high[r][e] = last_six_bits(q[e], rest[e]);
             }
         }
         int product[2][4] = {};

@@ -22,7 +22,7 @@
 #include "relative_attention.cuh"
 #include "row_tiles.cuh"
 #include "rows.cuh"
-#include "sampler.cuh"
+#include "sampler_parts.cuh"
 #include "speech.cuh"
 #include "ssm_scan.cuh"
 #include "streams.cuh"

@@ -55,6 +55,16 @@ constexpr u32 group_part(u32 group) {
     return group / parts;
 }
 
+// Rows of a sequence that a step of kOpDecodeAttention may have where as many query heads are taken together: their
+// keys and values have room beside the queries (decode_team.cuh), and the scores with their keys where a block has one
+// row.
+constexpr u32 kMostRun = 8;
+constexpr u32 decode_run(u32 group) {
+    const u32 room = (kMaxGroup + 2 - group) / 2, scores = kWarps / 2 * kMaxGroup / group;
+    const u32 run = room < scores ? room : scores;
+    return run < kMostRun ? run : kMostRun;
+}
+
 // Splits that a row which sees so many keys has, each of so many at least.
 constexpr u32 splits_of(u32 keys, u32 least = kTileKeys) {
     const u32 tiles = (keys + least - 1) / least;

@@ -315,6 +315,8 @@ AKUNU_DEVICE void fetch_to_cache(const void* from, unsigned bytes) {
 }
 
 AKUNU_DEVICE float bits_to_float(unsigned bits) { return __uint_as_float(bits); }
+AKUNU_DEVICE unsigned long long double_to_bits(double x) { return __double_as_longlong(x); }
+AKUNU_DEVICE double bits_to_double(unsigned long long bits) { return __longlong_as_double(bits); }
 AKUNU_DEVICE unsigned float_to_bits(float v) { return __float_as_uint(v); }
 AKUNU_DEVICE float half_to_float(unsigned short h) {
     float v;

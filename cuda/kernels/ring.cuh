@@ -66,7 +66,7 @@ struct EachSlot {
     AKUNU_DEVICE bool share(const Stream& s, u32 rows) const {
         const u32 tiles = s.pairs ? s.tiles[0] : s.tiles[0] + s.tiles[1] + s.tiles[2];
         const Share mine = share_of(tiles, s.pairs, s.k);
-        const u32 chunk = rows == 1 ? s.k : few_chunk(kSizes, rows, s.k), pass = few_pass(kSizes, chunk, s.k, s.pairs);
+        const u32 chunk = rows == 1 ? s.k : few_chunk(kSizes, rows, s.k), pass = few_pass(kSizes, s.pairs);
         const u32 bytes = chunk >= s.k ? s.tile_bytes : s.tile_bytes / (s.k / kStepInputs) * (chunk / kStepInputs);
         for (u32 first = mine.begin; first < mine.end; first += pass) {
             for (u32 from = 0; from < s.tile_bytes; from += bytes) {

@@ -173,25 +173,19 @@ AKUNU_DEVICE float put_floats(const TileMemory& m, u32 k, u32 i, bool there, u32
 }
 template <typename T>
 AKUNU_DEVICE float put_codes(const TileMemory& m, u32 i, bool there, u32 lane, u32 top, const float (&x)[4]) {
-    const float most = fmaxf(bits_to_float(top), 0x1p-100f), scale = kMostCode * reciprocal(most);
-    float v[4];
-    AKUNU_UNROLL
-    for (u32 e = 0; e < 4; ++e) v[e] = x[e] * scale + kCodeMagic;
+    const InputCodes codes(x, top);
     if constexpr (T::kSums) {
-        float sum = (v[0] - kCodeMagic) + (v[1] - kCodeMagic) + ((v[2] - kCodeMagic) + (v[3] - kCodeMagic));
+        float sum = codes.sum;
         sum += shuffle_xor(sum, 1);
         sum += shuffle_xor(sum, 2);
         if (there && lane % 4 == 0) shared_at<float>(m.sums + i / 16 * 4) = sum;
     }
-    constexpr u32 kTwo = 0x5140u, kLow = 0x5410u, kHigh = 0x7632u, kSigns = 0x80808080u;
-    const u32 first = choose_bytes(float_to_bits(v[0]), float_to_bits(v[1]), kTwo);
-    const u32 second = choose_bytes(float_to_bits(v[2]), float_to_bits(v[3]), kTwo);
     const u32 at = m.parts + i / 32 * 64 + i % 32;
     if (there) {
-        shared_at<u32>(at) = choose_bytes(first, second, kHigh) ^ kSigns;
-        shared_at<u32>(at + 32) = choose_bytes(first, second, kLow) ^ kSigns;
+        shared_at<u32>(at) = codes.high;
+        shared_at<u32>(at + 32) = codes.low;
     }
-    return bits_to_float(top) * (1.0f / kMostCode);
+    return codes.factor;
 }
 
 // Inputs of a row, and with the zeros behind them. Of several rows, the one behind the first `rows` is elsewhere, and
@@ -219,10 +213,7 @@ AKUNU_DEVICE void stage_inputs(Block b, const RowLength& row, u32 k, const TileM
         AKUNU_UNROLL
         for (u32 n = 0; n < kNow; ++n) {
             inputs[n]->values(x[n]);
-            // A warp has a step's inputs. By bits, of which NaN's are the largest.
-            top[n] = 0;
-            AKUNU_UNROLL
-            for (u32 e = 0; e < 4; ++e) top[n] = larger(top[n], float_to_bits(fabsf(x[n][e])));
+            top[n] = largest_bits(x[n]);  // a warp has a step's inputs
         }
         AKUNU_UNROLL
         for (u32 n = 0; n < kNow; ++n) top[n] = largest_of_warp(top[n]);

@@ -82,7 +82,7 @@ AKUNU_DEVICE u32 find_bucket(SamplerMemory& m, u64 want) {
 
 // The place, (key, id), where the tokens before, with their measures, first reach `want`.
 template <typename Key, typename Measure>
-AKUNU_DEVICE u64 place_of(const Survivors& s, const Key& key, const Measure& measure, u64 want) {
+AKUNU_DEVICE_CALL u64 place_of(const Survivors& s, const Key& key, const Measure& measure, u64 want) {
     SamplerMemory& m = s.memory;
     // Digits of (key, id): 31 bits of the key, whose sign is 0, and 24 of the id.
     constexpr u32 kDigits[][2] = {{43, 12}, {31, 12}, {24, 7}, {12, 12}, {0, 12}};
@@ -141,29 +141,57 @@ AKUNU_DEVICE u64 count_left(Block b, const Survivors& s) {
 
 AKUNU_DEVICE float depth_at(u32 i) { return i + 1 == kDepths ? bits_to_float(0x7F7FFFFFu) : float(1u << i); }
 
-// Keeps the fewest tokens, smallest keys first, whose measures reach `want(the measure of all)`, but `least` if there
-// are.
-template <typename Key, typename Measure, typename Want>
-AKUNU_DEVICE void keep(Block b, Survivors& s, const Key& key, const Measure& measure, u32 least, Want&& want) {
-    u64 within[kDepths] = {};
-    s.each([&](float t, u32, u32) {
-        const u64 amount = measure(t);
-        const float k = key(t);
+// What tokens measure whose keys are within each depth; the deepest has all.
+struct Depths {
+    u64 sum[kDepths] = {};
+    AKUNU_DEVICE void add(float key, u64 amount) {
         AKUNU_UNROLL
-        for (u32 d = 0; d < kDepths; ++d) within[d] += k <= depth_at(d) ? amount : 0;
-    });
-    u64 total = 0, enough = 0;
-    float depth = depth_at(kDepths - 1);
-    AKUNU_UNROLL
-    for (u32 i = 0; i < kDepths; ++i) {  // the deepest has all
-        const u32 d = kDepths - 1 - i;
-        const u64 sum = reduce_block(b, within[d], Add());
-        if (i == 0) {
-            total = sum;
-            enough = want(total);
-        }
-        if (sum >= enough && least < 2) depth = depth_at(d);
+        for (u32 d = 0; d < kDepths; ++d) sum[d] += key <= depth_at(d) ? amount : 0;
     }
+    // The least depth whose tokens measure enough, or the deepest.
+    AKUNU_DEVICE u32 least_with(u64 enough) const {
+        u32 least = kDepths - 1;
+        AKUNU_UNROLL
+        for (u32 d = kDepths; d-- > 0;) {
+            if (sum[d] >= enough) least = d;
+        }
+        return least;
+    }
+    AKUNU_DEVICE void join(Block b) {
+        AKUNU_UNROLL
+        for (u32 d = 0; d < kDepths; ++d) sum[d] = reduce_block(b, sum[d], Add());
+    }
+};
+
+// The smallest mass that is at least a share p of `total`.
+AKUNU_DEVICE u64 share_of(u64 total, float p) {
+    const double share = double(p) * double(total);
+    u64 mass = u64(share);
+    if (double(mass) < share) ++mass;
+    return mass > total ? total : mass < 1 ? 1 : mass;
+}
+// How much a cut keeps of what all tokens measure: a number of them, or a share of their mass.
+struct TokenCount {
+    using Measure = Count;
+    u64 n;
+    AKUNU_DEVICE u64 of(u64) const { return n; }
+};
+struct MassShare {
+    using Measure = Mass;
+    float p;
+    AKUNU_DEVICE u64 of(u64 total) const { return share_of(total, p); }
+};
+
+// Keeps the fewest tokens, smallest keys first, whose measures reach what is wanted, but `least` if there are. A
+// function that is called, as others that are large: code that stands in several places takes long to compile.
+template <typename Key, typename Want>
+AKUNU_DEVICE_CALL void keep(Block b, Survivors& s, const Key& key, u32 least, const Want& want) {
+    const typename Want::Measure measure{};
+    Depths within;
+    s.each([&](float t, u32, u32) { within.add(key(t), measure(t)); });
+    within.join(b);
+    const u64 total = within.sum[kDepths - 1], enough = want.of(total);
+    const float depth = depth_at(least < 2 ? within.least_with(enough) : kDepths - 1);
     if (enough > total) return;
     const u64 left = least < 2 ? 0 : count_left(b, s);
     if (!s.listed) list_within(s, key, depth);
@@ -173,14 +201,6 @@ AKUNU_DEVICE void keep(Block b, Survivors& s, const Key& key, const Measure& mea
         if (other > place) place = other;
     }
     drop_behind(s, key, place);
-}
-
-// The smallest mass that is at least a share p of `total`.
-AKUNU_DEVICE u64 share_of(u64 total, float p) {
-    const double share = double(p) * double(total);
-    u64 mass = u64(share);
-    if (double(mass) < share) ++mass;
-    return mass > total ? total : mass < 1 ? 1 : mass;
 }
 
 // Mean of the relative logits under their own distribution.
@@ -298,19 +318,27 @@ struct Winner {
     }
 };
 
-// argmax of logit + noise over the survivors from `floor` on; `best` is one of them.
-AKUNU_DEVICE u32 sample(Block b, const Survivors& s, const SamplerState& sampler, u32 position, u64 best, float floor) {
-    Winner mine{double(logit_of(best)) + gumbel(random_word(sampler, position, id_of(best))), id_of(best)};
-    s.each([&](float t, u32 id, u32) {
-        if (t < floor || !(double(t) + kMaxGumbel >= mine.key)) return;
-        const u32 word = random_word(sampler, position, id);
-        // -log(-log1p(-u)) <= -log u
-        const float bound = t - logf((float(word >> 8) + 0.5f) * 0x1p-24f) + 1e-3f;
-        if (word >> 8 != 0 && double(bound) < mine.key) return;
-        mine.offer(double(t) + gumbel(word), id);
-    });
+// A token with its noise, if it may win.
+AKUNU_DEVICE void offer(Winner& mine, float t, u32 id, const SamplerState& sampler, u32 position, float floor) {
+    if (t < floor || !(double(t) + kMaxGumbel >= mine.key)) return;
+    const u32 word = random_word(sampler, position, id);
+    // -log(-log1p(-u)) <= -log u
+    const float bound = t - logf((float(word >> 8) + 0.5f) * 0x1p-24f) + 1e-3f;
+    if (word >> 8 != 0 && double(bound) < mine.key) return;
+    mine.offer(double(t) + gumbel(word), id);
+}
+// Of all threads' winners the best one's id.
+AKUNU_DEVICE u32 winner_of(Block b, const Winner& mine) {
     const double most = reduce_block(b, mine.key, Larger());
     return ~reduce_block(b, mine.key == most ? ~mine.id : 0u, Larger());
+}
+
+// argmax of logit + noise over the survivors from `floor` on; `best` is one of them.
+AKUNU_DEVICE_CALL u32 sample(Block b, const Survivors& s, const SamplerState& sampler, u32 position, u64 best,
+                             float floor) {
+    Winner mine{double(logit_of(best)) + gumbel(random_word(sampler, position, id_of(best))), id_of(best)};
+    s.each([&](float t, u32 id, u32) { offer(mine, t, id, sampler, position, floor); });
+    return winner_of(b, mine);
 }
 
 AKUNU_DEVICE u64 best_left(Block b, const Survivors& s) {
@@ -323,7 +351,7 @@ AKUNU_DEVICE u64 best_left(Block b, const Survivors& s) {
 }
 
 // The token of one row; `x` are its penalised logits, which are overwritten.
-AKUNU_DEVICE u32 select_token(Block b, float* x, u32 vocab, u32 position, const SamplerState& s) {
+AKUNU_DEVICE_CALL u32 select_token(Block b, float* x, u32 vocab, u32 position, const SamplerState& s) {
     const u64 first = best_of(b, x, vocab);
     const float top = logit_of(first);
     if (s.temperature == 0.0f || top == bits_to_float(0xFF800000u)) return id_of(first);
@@ -333,13 +361,12 @@ AKUNU_DEVICE u32 select_token(Block b, float* x, u32 vocab, u32 position, const 
     for (u32 i = thread_id(); i < vocab; i += kThreads) x[i] = (x[i] - top) * inverse;
     sync_block();
     Survivors left{x, vocab, *reinterpret_cast<SamplerMemory*>(b.shared()), false};
-    if (s.top_k > 0 && s.top_k < vocab) keep(b, left, ByLogit(), Count(), 0, [&](u64) { return u64(s.top_k); });
+    if (s.top_k > 0 && s.top_k < vocab) keep(b, left, ByLogit(), 0, TokenCount{s.top_k});
     if (s.typical_p < 1.0f) {
         const ByDistance order{mean_logit(b, left)};
-        keep(b, left, order, Mass(), s.min_keep, [&](u64 total) { return share_of(total, s.typical_p); });
+        keep(b, left, order, s.min_keep, MassShare{s.typical_p});
     }
-    if (s.top_p < 1.0f)
-        keep(b, left, ByLogit(), Mass(), s.min_keep, [&](u64 total) { return share_of(total, s.top_p); });
+    if (s.top_p < 1.0f) keep(b, left, ByLogit(), s.min_keep, MassShare{s.top_p});
     u64 best = best_left(b, left);
     float gap = s.min_p > 0.0f ? logf(s.min_p) : bits_to_float(0xFF800000u);
     const bool without_top = excludes(s, position);
@@ -350,17 +377,6 @@ AKUNU_DEVICE u32 select_token(Block b, float* x, u32 vocab, u32 position, const 
         best = best_left(b, left);
     }
     return sample(b, left, s, position, best, logit_of(best) + gap);
-}
-
-AKUNU_DEVICE_CALL void sample_select(Block b) {
-    const auto& p = b.params<SampleParams>();
-    for (u32 r = b.first(); r < p.rows; r += b.blocks()) {
-        const LogitRow row = logit_row(b.buffer<Row>(3), b.buffer<u32>(4), p, r);
-        const u32 token = select_token(b, b.buffer<float>(0) + u64(r) * 2 * p.vocab, p.vocab, row.position,
-                                       b.buffer<SamplerState>(1)[row.slot]);
-        sync_block();
-        if (thread_id() == 0) b.buffer<u32>(2)[r] = token;
-    }
 }
 
 }  // namespace akunu::cuda

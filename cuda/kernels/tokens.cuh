@@ -143,11 +143,21 @@ AKUNU_DEVICE void penalise_repeats(Block b, const SamplerState& s, const u32* br
     }
 }
 
-// scaled = penalised(logits + bias), or -inf where the mask forbids. A block takes a slice of a row's tokens.
+// Slices of a row that prepare it, and blocks that then sample it together, where they have room for what they leave
+// one another (sampler_parts.cuh).
+constexpr u32 kSlice = 4096, kLeastPart = 2048;
+AKUNU_DEVICE u32 sampler_slices(u32 vocab) { return (vocab + kSlice - 1) / kSlice; }
+AKUNU_DEVICE u32 sampler_parts(Block b, const SampleParams& p) {
+    if (p.rows == 0 || p.rows > kMaxTickets) return 1;
+    const u32 parts = smaller(b.blocks() / p.rows, smaller(p.vocab / kLeastPart, kThreads));
+    return parts > 1 && 2 * sampler_slices(p.vocab) <= p.vocab / parts / 4 ? parts : 1;
+}
+
+// scaled = penalised(logits + bias), or -inf where the mask forbids. A block takes a slice of a row's tokens, the best
+// of which it leaves behind the row's logits.
 AKUNU_DEVICE_CALL void sample_prepare(Block b) {
-    constexpr u32 kSlice = 4096;
     const auto& p = b.params<SampleParams>();
-    const u32 slices = (p.vocab + kSlice - 1) / kSlice;
+    const u32 slices = sampler_slices(p.vocab);
     u32* counts = reinterpret_cast<u32*>(b.shared());
     for (u32 u = b.first(); u < p.rows * slices; u += b.blocks()) {
         const u32 r = u / slices, begin = u % slices * kSlice, n = smaller(kSlice, p.vocab - begin);
@@ -190,6 +200,18 @@ AKUNU_DEVICE_CALL void sample_prepare(Block b) {
         const u32* breakers = nullptr;
         if (s.has_dry_breakers) breakers = b.buffer<u32>(8) + u64(row.slot) * breaker_words(p.vocab);
         penalise_repeats(b, s, breakers, history + row.position, row.position, begin, n, scaled, counts);
+        if (sampler_parts(b, p) == 1) continue;
+        sync_block();
+        u64 best = 0;
+        for (u32 i = thread_id(); i < n; i += kThreads) {
+            const u64 rank = rank_of(scaled[i], begin + i);
+            if (rank > best) best = rank;
+        }
+        best = reduce_block(b, best, Larger());
+        if (thread_id() != 0) continue;
+        u32* const to = reinterpret_cast<u32*>(scaled - begin + p.vocab) + u % slices * 2;
+        to[0] = u32(best);
+        to[1] = u32(best >> 32);
     }
 }
 

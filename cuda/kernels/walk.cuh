@@ -104,11 +104,12 @@ struct DecodeShape {
     u32 team_shift;               // a team has two to the power of it warps
     u32 group, parts;             // query heads that are taken together, and such parts of a KV head's group
 };
-// and a team's unit: some query heads of a KV head, and a row's keys [first, end), behind which is the row's own.
+// and a team's unit: some query heads of a KV head, and a row's keys [first, end), behind which are `own` of this step:
+// those of rows just before it of its sequence, and the row's own.
 struct DecodeUnit {
     u32 unit;  // one more than its number; 0: none
     u32 there, slot, position, row, kv, part, first_head, end_head, split, splits, first, end, own;
-    u32 page;  // of the row's own key
+    u32 page, page_before;  // of the row's own key, and where it is needed the one before
 };
 
 // A slot of the ring, and how often its barriers have passed, odd or even.

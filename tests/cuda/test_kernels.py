@@ -196,6 +196,19 @@ def test_the_sampler(run: Run, check: Check) -> None:
     check(run, lambda case: case.builder == "sample" and case.get("vocab") <= 1000, 20)
 
 
+def test_blocks_that_sample_a_row_together(run: Run, draw: Draw) -> None:
+    """Of a large vocabulary: what a block finds alone, whatever the cuts."""
+
+    def shared(case: Case) -> bool:
+        large = case.builder in ("sample", "sample_prepare") and 30_000 <= (case.get("vocab") or 0) < 100_000
+        return large and (case.get("rows") or 1) == 1
+
+    chosen = draw([case for case in TABLE if shared(case)])
+    done = run(CODE.replace("{cases}", repr(chosen)), EMULATOR_BLOCKS="5")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == f"{len(chosen)} cases\n", done.stdout
+
+
 def test_attention_to_sounds(run: Run, check: Check) -> None:
     check(run, lambda case: case.builder in SOUNDS and case.get("keys") <= 256, 30)
 

@@ -244,6 +244,8 @@ AKUNU_DEVICE void publish_barriers() {}
 AKUNU_DEVICE void drop_barrier(unsigned long long*) {}
 
 AKUNU_DEVICE float bits_to_float(unsigned bits) { return load_as<float>(&bits); }
+AKUNU_DEVICE unsigned long long double_to_bits(double x) { return load_as<unsigned long long>(&x); }
+AKUNU_DEVICE double bits_to_double(unsigned long long bits) { return load_as<double>(&bits); }
 AKUNU_DEVICE unsigned float_to_bits(float v) { return load_as<unsigned>(&v); }
 AKUNU_DEVICE float half_to_float(unsigned short h) { return static_cast<float>(load_as<_Float16>(&h)); }
 AKUNU_DEVICE unsigned short float_to_half(float v) {

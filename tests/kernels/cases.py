@@ -123,6 +123,10 @@ def _matmul() -> Iterator[Case]:
             yield case(
                 "gate_up", dtype=dtype, rows=(1, 9, 70)[i % 3], n=64, k=k, activation="silu", formats=BOTH
             )
+        yield case("matmul", dtype=dtype, rows=3, n=40, k=2880)  # a few rows, whose inputs CUDA pads
+        yield case("gate_up", dtype=dtype, rows=7, n=24, k=704, activation="silu", formats=("f32",))
+    for rows, dtype in ((3, "q6_k"), (6, "q4_k")):  # in parts of a row
+        yield case("gate_up", dtype=dtype, rows=rows, n=64, k=8704, activation="silu", formats=BOTH)
     yield case("matmul", dtype="q8_0", rows=1, n=32800, k=32)  # a vocabulary
     for dtype in (
         "q4_0",

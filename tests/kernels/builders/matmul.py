@@ -43,8 +43,12 @@ def matmul_input(p: Problem, dev: Traits, dtype: str, x: ref.F32) -> tuple[str, 
 _CODE_TILES = {"q4_0": 128, "q8_0": 128, "mxfp4": 128, "q4_k": 256, "q6_k": 256}
 
 
+#: Rows up to which CUDA multiplies K-quants' codes as whole numbers: kByteRows of cuda/kernels/few_layout.h.
+_CODE_ROWS = 4
+
+
 def row_bound(dev: Traits, dtype: str, k: int) -> float:
-    """Of one row."""
+    """The bound of a matmul of one row, or on CUDA of a few."""
     unit = _CODE_TILES.get(dtype, 0) if dev.isa.startswith(CUDA) else 0
     padded = unit == 128 < k and k % 32 == 0
     return ROW_CODES_NMSE if unit and (padded or k % unit == 0) else EXACT_NMSE
@@ -53,7 +57,7 @@ def row_bound(dev: Traits, dtype: str, k: int) -> float:
 def _bound(dev: Traits, dtype: str, fmt: str, rows: int, k: int, whole: bool) -> float:
     if whole and is_float(dtype):
         return FIXED_MATMUL_NMSE if dev.isa in FIXED else EXACT_NMSE
-    if rows == 1:
+    if rows == 1 or (rows <= _CODE_ROWS and dev.isa.startswith(CUDA) and dtype in ("q4_k", "q6_k")):
         return row_bound(dev, dtype, k)
     return (
         F16_TILE_NMSE
