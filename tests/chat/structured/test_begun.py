@@ -31,13 +31,14 @@ TEMPLATE = (
 )
 
 
-def talk(begun: Any) -> list[dict[str, Any]]:
-    question = {"role": "user", "content": "What is the opposite of hot?"}
+def talk(begun: Any, form: str = "") -> list[dict[str, Any]]:
+    question = {"role": "user", "content": "What is the opposite of hot?" + form}
     return [question, {"role": "assistant", "content": begun}]
 
 
 def answered(begun: Any, **options: Any) -> str:
-    result = ember().chat(talk(begun), temperature=0, max_tokens=60, **options)
+    messages = talk(begun, " Answer as JSON with the keys word and n.")
+    result = ember().chat(messages, temperature=0, max_tokens=60, **options)
     assert result.finish_reason == "stop"
     return result.text
 
