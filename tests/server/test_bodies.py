@@ -75,8 +75,8 @@ def test_in_a_round_of_the_loop_a_client_has_one_piece_read():
 
 
 def test_pieces_of_bodies_leave_rounds_to_others_who_are_there(monkeypatch):
-    present, waited = {"tom"}, []
-    bodies = Bodies(1 << 20, present)
+    others, waited = set[str](), list[float]()
+    bodies = Bodies(1 << 20, lambda client: bool(others - {client}))
     sleep = asyncio.sleep
 
     async def slept(seconds: float) -> None:
@@ -84,8 +84,8 @@ def test_pieces_of_bodies_leave_rounds_to_others_who_are_there(monkeypatch):
         await sleep(0)
 
     monkeypatch.setattr("akunu.server.bodies.asyncio.sleep", slept)
-    for others in (set(), {"eve"}):
-        present |= others
+    for who in ("tom", "eve"):
+        others.add(who)
         body = Body(bodies, "tom", sent(b"x", b"x", b"x"), 99, 9.0)
         asyncio.run(read(body))
         body.close()
@@ -97,7 +97,7 @@ def test_who_has_requests_is_known_until_they_are_answered(monkeypatch):
 
     class Told(Bodies):
         def give(self, client: str, size: int) -> None:
-            seen.append((client, size, dict(self._present)))
+            seen.append((client, size, dict(self._others.__self__._present)))
             super().give(client, size)
 
     monkeypatch.setattr("akunu.server.gate.Bodies", Told)

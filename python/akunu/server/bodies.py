@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from typing import Final
 
 from starlette.types import Message, Receive
@@ -20,11 +20,11 @@ WINDOW_SECONDS: Final = 10.0
 WINDOW_BYTES: Final = 10 << 10
 """Bytes of a body, or its end, that have to arrive in each such time."""
 TURN_SECONDS: Final = 0.002
-"""The time between two pieces of a client's bodies while others have requests: twice that of a piece."""
+"""The time between two pieces of a client's bodies where others have had requests lately."""
 
 _WORTH_GIVING: Final = 16 << 20
 """Bytes of bodies that are gone, from which on their memory goes back to the system."""
-_GONE_SECONDS: Final = 0.5
+_GONE_SECONDS: Final = 4.0
 """Time until nothing refers to a body any more whose request is answered."""
 
 
@@ -37,13 +37,13 @@ class Bodies:
     ----------
     most
         Bytes of all.
-    present
-        Clients that have requests, of any kind.
+    others
+        Whether others than a client have had requests lately, of any kind.
     """
 
-    def __init__(self, most: int, present: Collection[str] = ()) -> None:
+    def __init__(self, most: int, others: Callable[[str], bool] = lambda client: False) -> None:
         self._most = most
-        self._present = present
+        self._others = others
         self._held: Counter[str] = Counter()
         self._turns = defaultdict[str, asyncio.Lock](asyncio.Lock)
         self._gone = 0
@@ -72,7 +72,7 @@ class Bodies:
         Even one in each round would make all rounds of a short request longer, of which it needs some twenty.
         """
         async with self._turns[client]:
-            await asyncio.sleep(TURN_SECONDS if len(self._present) > 1 else 0)
+            await asyncio.sleep(TURN_SECONDS if self._others(client) else 0)
 
     def give(self, client: str, size: int) -> None:
         """Give back so many bytes of a client's."""

@@ -31,6 +31,9 @@ _FULL: Final = (
     b'{"error":{"message":"too many connections","type":"server_error","param":null,"code":"too_many"}}'
 )
 
+_PIECE: Final = 64 << 10
+"""Bytes that are read at a time: the parser copies them several times, while others' requests wait."""
+
 
 class Idle:
     """Connections without a request: of all addresses and of each, the longest idle first.
@@ -138,6 +141,7 @@ class Connection(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         _send_at_once(transport)
+        transport.max_size = _PIECE  # type: ignore[attr-defined]  # of asyncio's transports, by which they read
         self.host = self.client[0] if self.client else ""
         self._limits.counts[self.host] += 1
         if self._has_room():

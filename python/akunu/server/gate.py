@@ -64,8 +64,8 @@ class Gate:
         self._guesses = Guesses()
         self._present = Counter[str]()  # requests by client
         self._entries = Entries(self._present)
-        self._bodies = Bodies(settings.max_bodies, self._present)
-        self._uploads = Bodies(settings.max_bodies * _ON_DISK, self._present)
+        self._bodies = Bodies(settings.max_bodies, self._entries.others_lately)
+        self._uploads = Bodies(settings.max_bodies * _ON_DISK, self._entries.others_lately)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":

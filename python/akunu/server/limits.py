@@ -186,7 +186,7 @@ class Entries:
         if client != self._latest[0]:
             self._before = self._latest[1]
         self._latest = client, now
-        if self._present[client] <= FEW or not self._others_lately(client):
+        if self._present[client] <= FEW or not self.others_lately(client):
             return
         line = self._lines.setdefault(client, _Line())
         async with line.first:  # where the loop is behind, those who wait do not enter together
@@ -197,6 +197,7 @@ class Entries:
         """Forget a client that has no requests."""
         self._lines.pop(client, None)
 
-    def _others_lately(self, client: str) -> bool:
+    def others_lately(self, client: str) -> bool:
+        """Whether somebody else has had a request in the last seconds, who may be away between two."""
         latest, at = self._latest
         return (at if client != latest else self._before) > self._clock() - RECENT_SECONDS
