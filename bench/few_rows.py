@@ -8,8 +8,8 @@ A model is a file, a built-in model, or SHAPE:TYPE with random weights. Each fig
 chain    of `--tokens` steps without the host, of 1, 2, … sequences together: a step's time
 drafts   a step that verifies 1, 3, … drafts, which are wrong: with what the host does between two steps
 
-Settings of the sampler are "greedy", "plain" (temperature 1), "cut" (temperature 0.6, top-k 20, top-p 0.95) and
-"min_p" (temperature 0.8, min-p 0.05).
+Settings of the sampler are "greedy", "plain" (temperature 1), "cut" (temperature 0.6, top-k 20, top-p 0.95)
+and "min_p" (temperature 0.8, min-p 0.05).
 """
 
 from __future__ import annotations
