@@ -499,6 +499,11 @@ AKUNU_DEVICE void multiply_held(float (&sum)[8][4], const unsigned (&rows)[4], M
 #undef AKUNU_SUMS
 #else
 constexpr bool kWarpgroups = false;
+// Branches that are not taken name these.
+AKUNU_DEVICE MatrixPlace matrix_place(unsigned) { return 0; }
+AKUNU_DEVICE void end_products() {}
+template <unsigned kMost, typename Sums>
+AKUNU_DEVICE void wait_for_products(Sums&) {}
 AKUNU_DEVICE void show_to_groups() {}
 #endif
 
