@@ -86,8 +86,7 @@ def test_the_names_here_are_those_of_the_kernels() -> None:
     assert (OPS[0], OPS[-1], READERS[0], READERS[-1]) == ("Embed", "AllReduce", "F32", "FloatCodes")
 
 
-@pytest.mark.long
-@pytest.mark.in_turn
+@pytest.mark.long  # each time: attention for GPUs other than Hopper's is compiled nowhere else
 def test_ops_without_weights_compile(nvrtc: ctypes.CDLL) -> None:
     weighted = {"Embed", "Matmul", "GateUp", "NormQkv", "NormGateUp", "ExpertsGateUp", "ExpertsDown"}
     assert log_of(nvrtc, "compute_80", [op for op in OPS if op not in weighted], []) == ""
