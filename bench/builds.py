@@ -35,6 +35,7 @@ from akunu.cli.app import run as run_command
 from akunu.cli.bench.params import parse_ints
 from akunu.cli.console import print_table
 from bench.json_file import json_option, write_json
+from bench.options import device_option
 
 WORKER: Final = Path(__file__).with_name("one_build.py")
 HERE: Final = Path(akunu.__file__).parents[1]
@@ -143,7 +144,7 @@ def compare(
 @click.argument("models", nargs=-1)
 @click.option("--vectors", multiple=True, metavar="MODEL", help="An embedding model; repeatable.")
 @click.option("--speech", multiple=True, metavar="MODEL", help="A Whisper model; repeatable.")
-@click.option("--device", default="cpu", show_default=True, metavar="ID", help="Where.")
+@device_option
 @click.option("-t", "--threads", type=click.IntRange(min=1), default=2, show_default=True, metavar="N",
               help="Threads of each build.")  # fmt: skip
 @click.option("-p", "prompts", default="512", show_default=True, metavar="LIST", help="Lengths of prompts.")

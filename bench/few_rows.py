@@ -31,6 +31,7 @@ from akunu.cli.bench.params import parse_ints
 from akunu.cli.console import print_table
 from akunu.loading.engines import open_engine
 from bench.json_file import json_option, write_json
+from bench.options import device_option, rounds_option, threads_option
 
 PROMPT: Final = 64
 """Tokens of each sequence's prompt."""
@@ -97,10 +98,8 @@ def measure(
 
 @click.command(context_settings=CONTEXT_SETTINGS)
 @click.argument("models", nargs=-1, required=True)
-@click.option(
-    "-t", "--threads", type=click.IntRange(min=1), default=2, show_default=True, metavar="N", help="Threads."
-)
-@click.option("--device", default="cpu", show_default=True, metavar="ID", help="Where.")
+@threads_option
+@device_option
 @click.option("--rows", default="1,2,4,8", show_default=True, metavar="N,…", help="Rows of a step.")
 @click.option(
     "--settings",
@@ -112,9 +111,7 @@ def measure(
 @click.option(
     "--tokens", type=click.IntRange(min=1), default=32, show_default=True, metavar="N", help="Of a chain."
 )
-@click.option(
-    "--rounds", type=click.IntRange(min=1), default=5, show_default=True, metavar="N", help="Rounds."
-)
+@rounds_option(5)
 @json_option
 def command(
     models: tuple[str, ...],

@@ -30,6 +30,7 @@ from akunu.cli.app import run as run_command
 from akunu.cli.console import print_table
 from akunu.loading.engines import open_engine
 from bench.json_file import json_option, write_json
+from bench.options import rounds_option
 
 PROMPT: Final = 32
 TEXTS: Final = 4
@@ -123,9 +124,7 @@ def compare(
     metavar="N",
     help="Of each sequence.",
 )
-@click.option(
-    "--rounds", type=click.IntRange(min=1), default=7, show_default=True, metavar="N", help="Rounds."
-)
+@rounds_option(7)
 @json_option
 def command(
     models: tuple[str, ...],

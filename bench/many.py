@@ -42,6 +42,7 @@ from akunu.cli.console import print_table
 from akunu.loading.engines import is_synthetic, open_engine
 from akunu.loading.finding import find_model
 from bench.json_file import json_option, write_json
+from bench.options import rounds_option, threads_option
 from bench.timed_engine import TimedEngine
 
 START: Final = 32
@@ -191,9 +192,7 @@ def table_rate(output: str, streams: int) -> float:
 @click.command(context_settings=CONTEXT_SETTINGS)
 @click.argument("models", nargs=-1, required=True)
 @click.option("--device", default="cpu", show_default=True, metavar="ID", help="Where; a peer's layers too.")
-@click.option(
-    "-t", "--threads", type=click.IntRange(min=1), default=2, show_default=True, metavar="N", help="Threads."
-)
+@threads_option
 @click.option("--streams", default="1,4,8,16", show_default=True, metavar="LIST", help="Sequences at a time.")
 @click.option(
     "--tokens",
@@ -205,9 +204,7 @@ def table_rate(output: str, streams: int) -> float:
 )
 @click.option("--prompt", type=click.IntRange(min=2), default=4000, show_default=True, metavar="N",
               help="Tokens of the long prompt.")  # fmt: skip
-@click.option(
-    "--rounds", type=click.IntRange(min=1), default=3, show_default=True, metavar="N", help="Rounds."
-)
+@rounds_option(3)
 @click.option(
     "--peer",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),

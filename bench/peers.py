@@ -32,6 +32,7 @@ from akunu.cli.bench.params import parse_ints
 from akunu.cli.console import note, print_table
 from bench.json_file import write_json
 from bench.measure import LIMITS, Rule, probe, run
+from bench.options import rounds_option
 
 AKUNU: Final = "akunu"
 
@@ -319,9 +320,7 @@ def measure(
 @click.option(
     "-r", "repetitions", default=2, show_default=True, metavar="N", help="Repetitions in a process."
 )
-@click.option(
-    "--rounds", type=click.IntRange(min=1), default=5, show_default=True, metavar="N", help="Rounds."
-)
+@rounds_option(5)
 @click.option("--retries", type=click.IntRange(min=0), default=3, show_default=True, metavar="N",
               help="How often a run that does not count is repeated.")  # fmt: skip
 @click.option("--limits", default=LIMITS, show_default=True, metavar="A,B,C",

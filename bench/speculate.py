@@ -45,6 +45,7 @@ from akunu.cli.console import print_table
 from akunu.loading.engines import open_engine
 from bench.draft_head import KnowingHead, open_with_head
 from bench.json_file import json_option, write_json
+from bench.options import device_option, rounds_option, threads_option
 
 PROMPT: Final = 64
 """Tokens of the prompt."""
@@ -161,10 +162,8 @@ def _texts(
 
 @click.command(context_settings=CONTEXT_SETTINGS)
 @click.argument("models", nargs=-1, required=True)
-@click.option(
-    "-t", "--threads", type=click.IntRange(min=1), default=2, show_default=True, metavar="N", help="Threads."
-)
-@click.option("--device", default="cpu", show_default=True, metavar="ID", help="Where.")
+@threads_option
+@device_option
 @click.option("--draft", metavar="MODEL", help="A smaller model with the same vocabulary, that drafts.")
 @click.option("--head", metavar="A,B,…", help="Shares of its drafts that hold, of a head of the model's own.")
 @click.option(
@@ -175,9 +174,7 @@ def _texts(
     metavar="N",
     help="Of each sequence.",
 )
-@click.option(
-    "--rounds", type=click.IntRange(min=1), default=5, show_default=True, metavar="N", help="Rounds."
-)
+@rounds_option(5)
 @json_option
 def command(
     models: tuple[str, ...],

@@ -24,6 +24,7 @@ from akunu.cli.app import run as run_command
 from akunu.cli.console import bytes_text, note, print_table, seconds_text
 from bench.json_file import write_json
 from bench.measure import LIMITS, Rule, Usage, probe, run
+from bench.options import threads_option
 
 PROMPT: Final = "Once upon a time"
 PEER_ARGUMENTS: Final = (
@@ -36,9 +37,7 @@ PEER_ARGUMENTS: Final = (
 @click.option("--peer", metavar="PATH", help="Another program, such as llama.cpp's llama-completion.")
 @click.option("--peer-arguments", default=PEER_ARGUMENTS, show_default=True, metavar="TEXT",
               help="Its arguments, with {model}, {prompt} and {threads}.")  # fmt: skip
-@click.option(
-    "-t", "--threads", type=click.IntRange(min=1), default=2, show_default=True, metavar="N", help="Threads."
-)
+@threads_option
 @click.option(
     "--rounds", type=click.IntRange(min=1), default=7, show_default=True, metavar="N", help="Timed runs each."
 )

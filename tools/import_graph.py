@@ -158,10 +158,10 @@ def direct(arrows: Mapping[str, set[str]]) -> dict[str, set[str]]:
 
 def mermaid(by_floor: Mapping[str, set[str]]) -> str:
     """Return the picture of the floors as Mermaid's text."""
-    lines = ["graph TD"]
+    lines, shown = ["graph TD"], direct(by_floor)
     for layer in order():
         for name in sorted(layer):
-            lines += [f"    {name} --> {other}" for other in sorted(direct(by_floor).get(name, ()))]
+            lines += [f"    {name} --> {other}" for other in sorted(shown.get(name, ()))]
     return "\n".join(lines)
 
 

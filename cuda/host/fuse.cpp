@@ -23,23 +23,23 @@ std::optional<Command> decode_attention(std::span<const DispatchCmd> c, std::spa
     Consumed rope(c[0]), attention(c[1]), last(c[2]);
     using A = AttentionParams;
     using Q = QuantizeParams;
-    const DecodeAttentionParams p{.rows = 0,
-                                  .step = 0,
-                                  .keys = 0,
-                                  .n_heads = rope.take(&PrepareHeadsParams::n_heads),
-                                  .n_kv_heads = rope.take(&PrepareHeadsParams::n_kv_heads),
-                                  .head_dim = rope.take(&PrepareHeadsParams::head_dim),
-                                  .rope_dim = rope.take(&PrepareHeadsParams::rope_dim),
-                                  .style = rope.take(&PrepareHeadsParams::style),
-                                  .qk_norm = rope.take(&PrepareHeadsParams::qk_norm),
-                                  .eps = rope.take(&PrepareHeadsParams::eps),
-                                  .window = attention.take(&A::window),
-                                  .max_pages = rope.take(&PrepareHeadsParams::max_pages),
-                                  .page_words = rope.take(&PrepareHeadsParams::page_words),
-                                  .scale = attention.take(&A::scale),
-                                  .softcap = attention.take(&A::softcap),
-                                  .formats = split ? last.take(&A::formats) : last.take(&Q::formats),
-                                  .run = 1};
+    DecodeAttentionParams p{.rows = 0,
+                            .step = 0,
+                            .keys = 0,
+                            .n_heads = rope.take(&PrepareHeadsParams::n_heads),
+                            .n_kv_heads = rope.take(&PrepareHeadsParams::n_kv_heads),
+                            .head_dim = rope.take(&PrepareHeadsParams::head_dim),
+                            .rope_dim = rope.take(&PrepareHeadsParams::rope_dim),
+                            .style = rope.take(&PrepareHeadsParams::style),
+                            .qk_norm = rope.take(&PrepareHeadsParams::qk_norm),
+                            .eps = rope.take(&PrepareHeadsParams::eps),
+                            .window = attention.take(&A::window),
+                            .max_pages = rope.take(&PrepareHeadsParams::max_pages),
+                            .page_words = rope.take(&PrepareHeadsParams::page_words),
+                            .scale = attention.take(&A::scale),
+                            .softcap = attention.take(&A::softcap),
+                            .formats = split ? last.take(&A::formats) : last.take(&Q::formats),
+                            .run = 1};
     rope.patched(&PrepareHeadsParams::rows, PatchSource::kRows);
     rope.patched(&PrepareHeadsParams::step, PatchSource::kStep);
     const auto same_attention = [&](Consumed& of) {
@@ -95,8 +95,8 @@ std::optional<Command> decode_attention(std::span<const DispatchCmd> c, std::spa
     out.patch_value[1] = kPatchStep;
     out.patch_value[2] = kPatchKeys;
     out.label = commands[1].label;
+    if (max_rows != 1) p.run = decode_run(heads);
     std::memcpy(out.params, &p, sizeof p);
-    if (max_rows != 1) reinterpret_cast<DecodeAttentionParams&>(out.params).run = decode_run(heads);
     set_buffers(out, buffers);
     return out;
 }

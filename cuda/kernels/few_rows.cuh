@@ -280,7 +280,7 @@ struct ByteProducts {
 // write and those who read find them in other banks.
 AKUNU_DEVICE u32 lane_sums(u32 n, u32 lane) { return (n * 32 + (lane ^ lane / 8)) * 16; }
 template <u32 kSums>
-AKUNU_DEVICE void load_sums(u32 at, float (&sum)[kSums]) {
+AKUNU_DEVICE void load_lane_sums(u32 at, float (&sum)[kSums]) {
     if constexpr (kSums == 2) {
         const float2 v = shared_at<const float2>(at);
         sum[0] = v.x, sum[1] = v.y;
@@ -290,7 +290,7 @@ AKUNU_DEVICE void load_sums(u32 at, float (&sum)[kSums]) {
     }
 }
 template <u32 kSums>
-AKUNU_DEVICE void keep_sums(u32 at, const float (&sum)[kSums]) {
+AKUNU_DEVICE void store_lane_sums(u32 at, const float (&sum)[kSums]) {
     if constexpr (kSums == 2) {
         shared_at<float2>(at) = float2{sum[0], sum[1]};
     } else {
@@ -362,7 +362,7 @@ AKUNU_DEVICE_CALL void few_rows_by(Block b) {
                 float sum[kBlocks][2 * kLaneRows] = {};
                 if (k0 != 0) {
                     AKUNU_UNROLL
-                    for (u32 n = 0; n < kBlocks; ++n) load_sums(to + lane_sums(n, lane), sum[n]);
+                    for (u32 n = 0; n < kBlocks; ++n) load_lane_sums(to + lane_sums(n, lane), sum[n]);
                 }
                 for (u32 from = k0 / kStepInputs; from < step_end; from += kSlotSteps) {
                     const u32 slot = ring.wait(), behind_slot = smaller(from + kSlotSteps, step_end);
@@ -376,7 +376,7 @@ AKUNU_DEVICE_CALL void few_rows_by(Block b) {
                 }
                 if (k0 == 0 && part == first << job.pairs) sync_block();  // the pass before has been added up
                 AKUNU_UNROLL
-                for (u32 n = 0; n < kBlocks; ++n) keep_sums(to + lane_sums(n, lane), sum[n]);
+                for (u32 n = 0; n < kBlocks; ++n) store_lane_sums(to + lane_sums(n, lane), sum[n]);
             }
         }
         sync_block();

@@ -350,6 +350,11 @@ AKUNU_DEVICE u64 best_left(Block b, const Survivors& s) {
     return reduce_block(b, best, Larger());
 }
 
+// How far min_p lets a token be from the best one.
+AKUNU_DEVICE float least_gap(const SamplerState& s) {
+    return s.min_p > 0.0f ? logf(s.min_p) : bits_to_float(0xFF800000u);
+}
+
 // The token of one row; `x` are its penalised logits, which are overwritten.
 AKUNU_DEVICE_CALL u32 select_token(Block b, float* x, u32 vocab, u32 position, const SamplerState& s) {
     const u64 first = best_of(b, x, vocab);
@@ -368,7 +373,7 @@ AKUNU_DEVICE_CALL u32 select_token(Block b, float* x, u32 vocab, u32 position, c
     }
     if (s.top_p < 1.0f) keep(b, left, ByLogit(), s.min_keep, MassShare{s.top_p});
     u64 best = best_left(b, left);
-    float gap = s.min_p > 0.0f ? logf(s.min_p) : bits_to_float(0xFF800000u);
+    float gap = least_gap(s);
     const bool without_top = excludes(s, position);
     if (without_top || s.min_keep > 1) {  // what follows counts what min_p leaves
         if (s.min_p > 0.0f) keep_above(b, left, logit_of(best), gap, s.min_keep);

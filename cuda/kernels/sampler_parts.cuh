@@ -32,12 +32,6 @@ struct SamplePart {
     AKUNU_DEVICE u32* measures() const { return words + size() / 4; }
     AKUNU_DEVICE u32* listed(u32 i) const { return words + size() / 2 + 2 * i; }
 };
-AKUNU_DEVICE u32 fresh_word(const u32* at) { return float_to_bits(load_fresh(reinterpret_cast<const float*>(at))); }
-AKUNU_DEVICE void leave_long(u32* at, u64 v) {
-    at[0] = u32(v);
-    at[1] = u32(v >> 32);
-}
-AKUNU_DEVICE u64 fresh_long(const u32* at) { return fresh_word(at) | u64(fresh_word(at + 1)) << 32; }
 
 // A row's tokens relative to the best one, and over the temperature.
 struct RelativeLogits {
@@ -149,7 +143,7 @@ AKUNU_DEVICE void select_in_parts(Block b, float* x, const SampleParams& p, u32 
     u64 best = 0;
     const u32* const slices = reinterpret_cast<const u32*>(x + vocab);
     for (u32 i = thread_id(); i < sampler_slices(vocab); i += kThreads) {
-        const u64 rank = slices[2 * i] | u64(slices[2 * i + 1]) << 32;
+        const u64 rank = fresh_long(slices + 2 * i);
         if (rank > best) best = rank;
     }
     best = reduce_block(b, best, Larger());
@@ -160,12 +154,16 @@ AKUNU_DEVICE void select_in_parts(Block b, float* x, const SampleParams& p, u32 
         if (thread_id() == 0) token = found;
     };
     const float top = logit_of(best);
-    if (s.temperature == 0.0f || top == bits_to_float(0xFF800000u) || cut == kCutsAlone) {
+    if (s.temperature == 0.0f || top == bits_to_float(0xFF800000u)) {
+        if (part == 0 && thread_id() == 0) token = id_of(best);
+        return;
+    }
+    if (cut == kCutsAlone) {
         if (part == 0) alone();
         return;
     }
     const RelativeLogits logits{x, top, finite(1.0f / s.temperature)};
-    const float floor = s.min_p > 0.0f ? logf(s.min_p) : bits_to_float(0xFF800000u);
+    const float floor = least_gap(s);
     if (cut == kCutsNothing) {
         find_winner(b, mine, logits, s, position, id_of(best), floor);
     } else if (cut == kCutsByCount) {

@@ -24,6 +24,16 @@ AKUNU_DEVICE float logit_of(u64 rank) {
     return bits_to_float(key & 0x80000000u ? key ^ 0x80000000u : ~key);
 }
 
+// The best token of a part of a row, by a block.
+AKUNU_DEVICE u64 best_within(Block b, const float* x, u32 begin, u32 end) {
+    u64 best = 0;
+    AKUNU_UNROLL_EIGHT
+    for (u32 i = begin + thread_id(); i < end; i += kThreads) {
+        const u64 rank = rank_of(finite(x[i]), i);
+        if (rank > best) best = rank;
+    }
+    return reduce_block(b, best, Larger());
+}
 // The best token below `limit`, by a block.
 AKUNU_DEVICE u64 best_below(Block b, const float* x, u32 n, u64 limit) {
     u64 best = 0;
@@ -52,13 +62,7 @@ AKUNU_DEVICE_CALL void argmax(Block b) {
         const u32 r = u / parts, part = u % parts;
         const u32 begin = u32(u64(p.vocab) * part / parts), end = u32(u64(p.vocab) * (part + 1) / parts);
         const float* logits = b.buffer<float>(0) + u64(r) * p.vocab;
-        u64 best = 0;
-        AKUNU_UNROLL_EIGHT
-        for (u32 i = begin + thread_id(); i < end; i += kThreads) {
-            const u64 rank = rank_of(finite(logits[i]), i);
-            if (rank > best) best = rank;
-        }
-        best = reduce_block(b, best, Larger());
+        const u64 best = best_within(b, logits, begin, end);
         if (thread_id() != 0) continue;
         u32& token = b.buffer<u32>(1)[r];
         if (parts == 1) {
@@ -146,6 +150,12 @@ AKUNU_DEVICE void penalise_repeats(Block b, const SamplerState& s, const u32* br
 // Slices of a row that prepare it, and blocks that then sample it together, where they have room for what they leave
 // one another (sampler_parts.cuh).
 constexpr u32 kSlice = 4096, kLeastPart = 2048;
+AKUNU_DEVICE void leave_long(u32* at, u64 v) {
+    at[0] = u32(v);
+    at[1] = u32(v >> 32);
+}
+AKUNU_DEVICE u32 fresh_word(const u32* at) { return float_to_bits(load_fresh(reinterpret_cast<const float*>(at))); }
+AKUNU_DEVICE u64 fresh_long(const u32* at) { return fresh_word(at) | u64(fresh_word(at + 1)) << 32; }
 AKUNU_DEVICE u32 sampler_slices(u32 vocab) { return (vocab + kSlice - 1) / kSlice; }
 AKUNU_DEVICE u32 sampler_parts(Block b, const SampleParams& p) {
     if (p.rows == 0 || p.rows > kMaxTickets) return 1;
@@ -202,16 +212,9 @@ AKUNU_DEVICE_CALL void sample_prepare(Block b) {
         penalise_repeats(b, s, breakers, history + row.position, row.position, begin, n, scaled, counts);
         if (sampler_parts(b, p) == 1) continue;
         sync_block();
-        u64 best = 0;
-        for (u32 i = thread_id(); i < n; i += kThreads) {
-            const u64 rank = rank_of(scaled[i], begin + i);
-            if (rank > best) best = rank;
-        }
-        best = reduce_block(b, best, Larger());
-        if (thread_id() != 0) continue;
-        u32* const to = reinterpret_cast<u32*>(scaled - begin + p.vocab) + u % slices * 2;
-        to[0] = u32(best);
-        to[1] = u32(best >> 32);
+        float* const row_scaled = scaled - begin;
+        const u64 best = best_within(b, row_scaled, begin, begin + n);
+        if (thread_id() == 0) leave_long(reinterpret_cast<u32*>(row_scaled + p.vocab) + u % slices * 2, best);
     }
 }
 

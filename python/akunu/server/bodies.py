@@ -25,7 +25,7 @@ TURN_SECONDS: Final = 0.002
 _WORTH_GIVING: Final = 16 << 20
 """Bytes of bodies that are gone, from which on their memory goes back to the system."""
 _GONE_SECONDS: Final = 4.0
-"""Time until nothing refers to a body any more whose request is answered."""
+"""Time until it does: no answered body is referred to then, and other allocations wait for it rarely."""
 
 
 class Bodies:

@@ -74,7 +74,7 @@ _OPENINGS = [
 
 
 def cast_text(rng: Random) -> Sample:
-    """The same as plain text, with an opening as people write it and a story that goes on from it."""
+    """Write such a story as plain text: an opening as people write it, and what goes on from it."""
     told = recast(rng)
     first = re.search(r"[.!?](?=\s)", told.text)
     names_hero = first is not None and told.hero in told.text[: first.end()]
