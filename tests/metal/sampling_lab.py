@@ -74,6 +74,8 @@ def passes(op: str, vocab: int, rows: int) -> tuple[list[Pass], int]:
 class SamplingLab:
     """`mutation`: (file, text, replacement), to see that a test sees it."""
 
+    isa = "apple9"
+
     def __init__(
         self, schedule: Schedule = FIFO, sanitizer: str = "", mutation: tuple[str, str, str] | None = None
     ) -> None:

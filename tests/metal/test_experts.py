@@ -58,6 +58,8 @@ class ExpertsLab:
     `fast_math`: whether the compiler may change the order of sums.
     """
 
+    isa = "apple9"
+
     def __init__(
         self,
         split: int,
@@ -67,7 +69,7 @@ class ExpertsLab:
         wide: int = 4,
         fast_math: bool = True,
     ) -> None:
-        self.split, self.schedule, self.isa = split, schedule, "apple9"
+        self.split, self.schedule = split, schedule
         self.tiles, self.wide, self.fast_math = tiles, wide, fast_math
 
     def matmul_input(self, dtype: str) -> str:

@@ -42,6 +42,8 @@ INCLUDE = (ROOT / "metal/include", ROOT / "cpp")
 class RowsLab:
     """A lab as tests/kernels knows it, with schedules; `mutation`: (file, text, replacement)."""
 
+    isa = "apple9"
+
     def __init__(
         self, schedule: Schedule = FIFO, sanitizer: str = "", mutation: Sequence[str] = ("", "", "")
     ) -> None:
