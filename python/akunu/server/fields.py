@@ -92,7 +92,8 @@ async def read_list(request: Request, kind: type[F]) -> list[F]:
         raise ApiError(400, f"the body is not JSON: {error}", code="invalid_json") from error
 
 
-async def _body(request: Request) -> bytes:
+async def _body(request: Request) -> bytearray:
+    """Read a request's body; pieces are put together as they come, since all at once takes milliseconds."""
     media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     by_page = any(name in request.headers for name in _BY_PAGES)
     if media != "application/json" and (by_page or media not in _CARELESS):
@@ -106,7 +107,10 @@ async def _body(request: Request) -> bytes:
             415, f"content-encoding: found {encoding!r}, expected a body as it is", param="content-encoding"
         )
     try:
-        return await request.body()
+        body = bytearray()
+        async for piece in request.stream():
+            body += piece
+        return body
     except ClientDisconnect as error:
         raise ApiError(400, "the client went away before the end of the body") from error
 
@@ -115,7 +119,7 @@ class _Named(msgspec.Struct):
     model: str | None = None
 
 
-def _check_count(server: Any, body: bytes) -> None:
+def _check_count(server: Any, body: bytearray) -> None:
     """Refuse a conversation of more messages than its model's context has tokens before its objects are made.
 
     Each message has a role, and a token at least.
@@ -132,8 +136,8 @@ def _check_count(server: Any, body: bytes) -> None:
         raise ContextLengthError(f"the prompt has at least {count} tokens, the context holds {model.context}")
 
 
-def _decoded(body: bytes, kind: type[F], ignored: list[str], lenient: bool) -> F:
-    if not body.strip():
+def _decoded(body: bytearray, kind: type[F], ignored: list[str], lenient: bool) -> F:
+    if not body or body.isspace():
         raise ApiError(400, "the body is empty, expected a JSON object", code="invalid_json")
     try:
         try:

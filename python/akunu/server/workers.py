@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import os
+import sys
 import threading
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable
@@ -32,6 +34,9 @@ CLIENT: Final[ContextVar[str]] = ContextVar("akunu.client", default="")
 _SMALL_THREADS: Final = 2
 _LARGE_THREADS: Final = 2
 _COMPILE_THREADS: Final = 2
+_COMPILE_NICE: Final = 10
+"""How much lower the priority of these is: they compute for long without Python's lock, and where all
+processors have to do, a step of the engine would wait 4 ms and more for the end of their slices."""
 _CHANGES: Final = 2
 
 P = ParamSpec("P")
@@ -56,10 +61,14 @@ class _Turns:
         What their names begin with.
     spare
         How many of them a client leaves for others, so that who comes next need not wait for what takes long.
+    begin
+        What each thread does first.
     """
 
-    def __init__(self, threads: int, name: str, spare: int = 0) -> None:
-        self._pool = ThreadPoolExecutor(threads, name)
+    def __init__(
+        self, threads: int, name: str, spare: int = 0, begin: Callable[[], None] | None = None
+    ) -> None:
+        self._pool = ThreadPoolExecutor(threads, name, begin)
         self._most = threads - spare
         self._lock = threading.Lock()
         self._waiting: OrderedDict[str, deque[_Job]] = OrderedDict()
@@ -117,13 +126,20 @@ class _Turns:
         self._pool.shutdown(cancel_futures=True)
 
 
+def _give_way() -> None:
+    """Lower this thread's priority (Linux; elsewhere a thread has none of its own)."""
+    if sys.platform == "linux":
+        own = os.getpriority(os.PRIO_PROCESS, 0)
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), own + _COMPILE_NICE)
+
+
 class Workers:
     """The threads of a server."""
 
     def __init__(self) -> None:
         self._small = _Turns(_SMALL_THREADS, "akunu-small")
         self._large = _Turns(_LARGE_THREADS, "akunu-large", spare=1)
-        self._compiling = _Turns(_COMPILE_THREADS, "akunu-compile", spare=1)
+        self._compiling = _Turns(_COMPILE_THREADS, "akunu-compile", spare=1, begin=_give_way)
         self.streams = StreamThreads()
         """The threads that wait for what models make."""
         self._changes = ThreadPoolExecutor(_CHANGES, "akunu-models")
