@@ -340,17 +340,17 @@ def within_doubles(schema: Any, name: str) -> Any:
     """The schema with its bounds narrowed to what llguidance has ranges for, and without larger constants."""
     if isinstance(schema, list):
         return [within_doubles(part, name) for part in schema]
-    if not isinstance(schema, Mapping):
+    if not isinstance(schema, dict):
         return schema
     found = {}
     for key, part in schema.items():
         if key in _NO_SCHEMAS:
             found[key] = part
-        elif key in _BY_NAME and isinstance(part, Mapping):
+        elif key in _BY_NAME and isinstance(part, dict):
             found[key] = {each: within_doubles(named, name) for each, named in part.items()}
         elif key in _BOUNDS and _is_large_bound(part):
             found[key] = _drawn_in(key, part, name)
-        elif key == "pattern" and isinstance(part, Mapping):
+        elif key == "pattern" and isinstance(part, dict):
             raise InvalidArgumentError(
                 f"{name}: a pattern that excludes, (?!...), is supported beside minLength and maxLength only"
             )
@@ -384,17 +384,19 @@ def _schemas(value: object) -> Iterator[Mapping[str, Any]]:
         found = stack.pop()
         if isinstance(found, list):
             stack += found
-        elif isinstance(found, Mapping):
+        elif isinstance(found, dict):
             yield found
             for key, part in found.items():
-                if key in ("properties", "patternProperties") and isinstance(part, Mapping):
+                if key in ("properties", "patternProperties") and isinstance(part, dict):
                     stack += part.values()
                 elif key not in _NO_SCHEMAS and key not in _BY_NAME:
                     stack.append(part)
 
 
 def _has_large_number(schema: Mapping[str, Any]) -> bool:
-    if any(_is_large_bound(schema.get(key)) for key in _BOUNDS) or isinstance(schema.get("pattern"), Mapping):
+    if any(key in schema and _is_large_bound(schema[key]) for key in _BOUNDS) or isinstance(
+        schema.get("pattern"), dict
+    ):
         return True
     values = [schema["const"]] if "const" in schema else []
     enum = schema.get("enum")
@@ -409,7 +411,7 @@ def _is_large_bound(value: object) -> bool:
 
 def _is_large_value(value: object) -> bool:
     """Whether a double does not hold a constant, or what is in it."""
-    if isinstance(value, Mapping):
+    if isinstance(value, dict):
         return any(map(_is_large_value, value.values()))
     if isinstance(value, list):
         return any(map(_is_large_value, value))
@@ -418,7 +420,7 @@ def _is_large_value(value: object) -> bool:
 
 def _is_exact(value: Any) -> bool:
     """Whether llguidance writes a constant, or what is in it, as it is."""
-    if isinstance(value, Mapping):
+    if isinstance(value, dict):
         return all(map(_is_exact, value.values()))
     if isinstance(value, list):
         return all(map(_is_exact, value))

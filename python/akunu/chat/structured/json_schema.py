@@ -85,6 +85,8 @@ def _own_style(schema: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 def _understood(value: Any, name: str, root: Any) -> Any:
     """A schema, or what may have some in it, in words that llguidance does not misunderstand."""
+    if isinstance(value, str | int):  # most are
+        return value
     if isinstance(value, list | tuple):
         return [_understood(part, name, root) for part in value]
     if not isinstance(value, Mapping):
