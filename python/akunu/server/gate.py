@@ -83,7 +83,10 @@ class Gate:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                MutableHeaders(scope=message)["x-request-id"] = record.id
+                answered = MutableHeaders(scope=message)
+                answered["x-request-id"] = record.id
+                if _has_two_ends(headers):
+                    answered["connection"] = "close"
             with suppress(LocalProtocolError):  # the body is no HTTP: the connection has been closed
                 await send(message)
 
@@ -129,6 +132,8 @@ class Gate:
 
     def _body(self, scope: Scope, headers: Headers, client: str, receive: Receive) -> Body:
         """The body that is going to be read; refused before that, if its length is said and too much."""
+        if _has_two_ends(headers):
+            raise ApiError(400, "the body has a content-length and comes in chunks, expected one of them")
         settings, upload = self._settings, scope["path"].startswith(_UPLOADS)
         most = settings.max_upload if upload else settings.max_body
         if _length(headers) > most:
@@ -194,6 +199,11 @@ class Gate:
             record.prompt_tokens, record.cached_tokens, record.generated_tokens,
             "-" if first is None else f"{first:.3f}", seconds, ",".join(record.reasons) or "-",
         )  # fmt: skip
+
+
+def _has_two_ends(headers: Headers) -> bool:
+    """Whether a proxy may have taken a part of the body for another request (RFC 9112, 6.1)."""
+    return "transfer-encoding" in headers and "content-length" in headers
 
 
 def _length(headers: Headers) -> int:
