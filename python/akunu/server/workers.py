@@ -35,7 +35,7 @@ _SMALL_THREADS: Final = 2
 _LARGE_THREADS: Final = 2
 _COMPILE_THREADS: Final = 2
 _COMPILE_NICE: Final = 10
-"""How much lower the priority of these is: they compute for long without Python's lock, and where all
+"""The priority of these threads is lower by this: they compute for long without Python's lock, and where all
 processors have to do, a step of the engine would wait 4 ms and more for the end of their slices."""
 _CHANGES: Final = 2
 
