@@ -6,6 +6,7 @@
 #include <string>
 
 #include "core/error.h"
+#include "cuda/host/streams.h"
 #include "cuda/host/words.h"
 #include "cuda/kernels/few_layout.h"
 #include "cuda/kernels/kv_layout.h"
@@ -45,7 +46,35 @@ constexpr BufferAt kSplitSinks = {1, 4};
 constexpr BufferAt kLatentQueriesBuffers[] = {{-1, 0}, {-1, 1}, {-1, 2}, {-1, 3}, {-1, 4}, {-1, 5}, {-1, 6}, {0, 2}};
 constexpr BufferAt kNormSumsBuffers[] = {{-1, 0}, {-1, 1}, {0, 0}, {0, 1}, {1, 2}, {1, 1}};
 constexpr BufferAt kLatentValuesBuffers[] = {{-1, 0}, {-1, 3}, {1, 2}};
+// Those of matmuls with adapters, whose label is the first one's; kNoBuffer: rows of logits, of which such a
+// command has none.
+constexpr BufferAt kNoBuffer = {-1, 5};
+constexpr BufferAt kAdaptedQkvBuffers[] = {{-2, 0}, {-2, 1}, {0, 1}, {3, 1}, {6, 1},  {0, 2},
+                                           {0, 3},  {-1, 1}, {2, 1}, {5, 1}, {-1, 3}, {-1, 4}};
+constexpr BufferAt kAdaptedNormGateUpBuffers[] = {{-2, 0},   {-2, 1}, {0, 1}, {3, 1},    {5, 2},  {5, 3},
+                                                  kNoBuffer, {-1, 1}, {2, 1}, kNoBuffer, {-1, 3}, {-1, 4}};
+constexpr BufferAt kAdaptedGateUpBuffers[] = {{0, 0},    {0, 1},  {3, 1}, {5, 2},    {5, 3},  kNoBuffer,
+                                              kNoBuffer, {-1, 1}, {2, 1}, kNoBuffer, {-1, 3}, {-1, 4}};
+constexpr BufferAt kAdaptedMatmulBuffers[] = {{0, 0},    {0, 1},  {0, 2},    {0, 3},    kNoBuffer, kNoBuffer,
+                                              kNoBuffer, {-1, 1}, kNoBuffer, kNoBuffer, {-1, 3},   {-1, 4}};
+// The ops of the table that such a command does the work of.
+constexpr Op kAdaptedQkvOps[] = {Op::kNorm,   Op::kLoraA, Op::kMatmul, Op::kLoraB,  Op::kLoraA,
+                                 Op::kMatmul, Op::kLoraB, Op::kLoraA,  Op::kMatmul, Op::kLoraB};
+constexpr Op kAdaptedGateUpOps[] = {Op::kNorm,  Op::kLoraA,  Op::kMatmul, Op::kLoraB,
+                                    Op::kLoraA, Op::kMatmul, Op::kLoraB,  Op::kGateAct};
+std::span<const Op> adapted_ops(const Command& c) {
+    const std::span<const Op> gate_up = kAdaptedGateUpOps;
+    if (c.op == kOpMatmul) return gate_up.subspan(1, 3);
+    if (c.op == kOpGateUp) return gate_up.subspan(1);
+    return c.op == kOpNormGateUp ? gate_up : std::span<const Op>(kAdaptedQkvOps);
+}
 std::span<const BufferAt> joined_buffers(const Command& c) {
+    if (is_adapted(c)) {
+        if (c.op == kOpMatmul) return kAdaptedMatmulBuffers;
+        if (c.op == kOpGateUp) return kAdaptedGateUpBuffers;
+        if (c.op == kOpNormGateUp) return kAdaptedNormGateUpBuffers;
+        return kAdaptedQkvBuffers;
+    }
     if (c.op == kOpDecodeAttention) return kDecodeAttentionBuffers;
     if (c.op == kOpNormSums) return kNormSumsBuffers;
     if (c.op == kOpLatentQueries) return kLatentQueriesBuffers;
@@ -159,25 +188,35 @@ class Check {
             return neighbour(label) == Op::kNorm && neighbour(label + 1) == Op::kMatmul &&
                    neighbour(label + 2) == Op::kRoute && table_.max_rows == 1;
         };
+        // What adapters add, of one row where a norm is part of it.
+        const auto are_adapted = [&] {
+            const std::span<const Op> ops = adapted_ops(c);
+            for (std::size_t i = 0; i < ops.size(); ++i) {
+                if (neighbour(c.label - covered_by(c).before + i) != ops[i]) return false;
+            }
+            return ops[0] != Op::kNorm || table_.max_rows == 1;
+        };
+        const bool adapted = is_adapted(c);
         expect(
-            attention ? from.op == Op::kAttentionSplit || from.op == Op::kAttention
-            : experts ? from.op == Op::kExpertsGateUp && is_router(c.label - covered_by(c).before) &&
-                            (covered_by(c).before == 3 ? !shared || neighbour(c.label + 1) == Op::kGateUp
-                             : covered_by(c).before == 4
-                                 ? !shared && neighbour(c.label - 1) == Op::kNorm
-                                 : neighbour(c.label - 2) == Op::kMatmul && neighbour(c.label - 1) == Op::kRoute &&
-                                       neighbour(c.label + 1) == from.op)
+            adapted     ? are_adapted()
+            : attention ? from.op == Op::kAttentionSplit || from.op == Op::kAttention
+            : experts   ? from.op == Op::kExpertsGateUp && is_router(c.label - covered_by(c).before) &&
+                              (covered_by(c).before == 3 ? !shared || neighbour(c.label + 1) == Op::kGateUp
+                               : covered_by(c).before == 4
+                                   ? !shared && neighbour(c.label - 1) == Op::kNorm
+                                   : neighbour(c.label - 2) == Op::kMatmul && neighbour(c.label - 1) == Op::kRoute &&
+                                         neighbour(c.label + 1) == from.op)
             : route ? is_router(c.label - 1) && (covered_by(c).behind == 1 || (neighbour(c.label + 2) == Op::kMatmul &&
                                                                                neighbour(c.label + 3) == Op::kRoute))
-            : c.op == kOpNormSums ? neighbour(c.label - 1) == Op::kNorm && from.op == Op::kNormAdd &&
-                                        neighbour(c.label + 1) == Op::kNormAdd && table_.max_rows == 1
-            : c.op == kOpLatentQueries
-                ? from.op == Op::kHeadMatmul && neighbour(c.label - 1) == Op::kLatentKv && table_.max_rows == 1
-            : c.op == kOpLatentValues ? from.op == Op::kHeadMatmul && neighbour(c.label - 1) == Op::kAttentionMerge &&
-                                            neighbour(c.label + 1) == Op::kQuantize && table_.max_rows == 1
-            : shared                  ? from.op == Op::kExpertsDown && table_.max_rows == 1 &&
-                                            neighbour(c.label + 1) == (c.buffers[kSharedFactor] ? from.op : Op::kMatmul)
-                                      : code && c.op == *code,
+            : c.op == kOpNormSums      ? neighbour(c.label - 1) == Op::kNorm && from.op == Op::kNormAdd &&
+                                             neighbour(c.label + 1) == Op::kNormAdd && table_.max_rows == 1
+            : c.op == kOpLatentQueries ? from.op == Op::kHeadMatmul && neighbour(c.label - 1) == Op::kLatentKv &&
+                                             table_.max_rows == 1
+            : c.op == kOpLatentValues  ? from.op == Op::kHeadMatmul && neighbour(c.label - 1) == Op::kAttentionMerge &&
+                                             neighbour(c.label + 1) == Op::kQuantize && table_.max_rows == 1
+            : shared ? from.op == Op::kExpertsDown && table_.max_rows == 1 &&
+                           neighbour(c.label + 1) == (c.buffers[kSharedFactor] ? from.op : Op::kMatmul)
+                     : code && c.op == *code,
             c, "another op");
         expect(c.kv < kKvPairs && c.streams <= 2, c, "a type that is none");
         expect(c.n_patches <= std::size(c.patch_field), c, "too many patches");
@@ -186,7 +225,8 @@ class Check {
                                            sum->op == Op::kAllReduce && !sum->params_as<AllReduceParams>().gather)),
                c, "a sum of several GPUs that is none");
         for (u32 i = 0; i < c.n_patches; ++i) {
-            const u32 bytes = attention                                 ? sizeof(DecodeAttentionParams)
+            const u32 bytes = adapted && adapted_ops(c)[0] == Op::kNorm ? 0
+                              : attention                               ? sizeof(DecodeAttentionParams)
                               : route || experts || c.op == kOpNormSums ? 0
                                                                         : from.param_bytes;
             expect(c.patch_field[i] < bytes / 4 && (c.patch_value[i] & kPatchSourceMask) <= kPatchKeys, c,
@@ -214,6 +254,11 @@ class Check {
                 ++known;
             }
         };
+        if (adapted) {
+            const auto [before, behind] = covered_by(c);
+            for (std::size_t i = c.label - before; i <= c.label + behind; ++i) check_weights(table_.commands[i]);
+            return;
+        }
         check_weights(from);
         if (route && covered_by(c).behind == 3) check_weights(table_.commands[c.label + 2]);
         if (shared && !experts) check_weights(table_.commands[c.label + 1]);
@@ -243,21 +288,20 @@ class Check {
     }
 
     void check_stream(const Command& c, const Stream& s, u32 which) const {
-        const DispatchCmd& from = table_.commands[c.label];
+        const auto all = ring_weights(table_, c);
         expect(s.tile_bytes != 0 && s.tile_bytes % 16 == 0, c, "tiles of the ring that are no whole copies");
         expect(s.slot_bytes != 0 && s.slot_bytes % 16 == 0 && s.slot_bytes <= slot_bytes_, c,
                "parts of a tile that are larger than a slot of the ring");
         // Of two streams the second is that of v.
-        const auto places = weights_in(from);
-        expect(!places.empty(), c, "no weights for the ring to load");
-        std::size_t begin = 0, end = places.size();
-        if (c.streams == 2) (which == 0 ? end : begin) = places.size() - 1;
-        expect(s.k == padded_inputs(places[begin].cols), c, "other inputs than the ring counts");
+        expect(!all.empty(), c, "no weights for the ring to load");
+        std::size_t begin = 0, end = all.size();
+        if (c.streams == 2) (which == 0 ? end : begin) = all.size() - 1;
+        expect(s.k == padded_inputs(all[begin].cols), c, "other inputs than the ring counts");
         for (std::size_t i = begin; i < end; ++i) {
-            const Binding& b = from.buffers[places[i].buffer];
+            const Binding& b = all[i].at;
             const std::size_t n = i - begin;
             expect(s.at[n] == address(b), c, "other weights than the ring loads");
-            expect(s.tiles[n] == (places[i].rows + kTileRows - 1) / kTileRows, c, "other tiles than the ring loads");
+            expect(s.tiles[n] == (all[i].rows + kTileRows - 1) / kTileRows, c, "other tiles than the ring loads");
             expect(u64(s.tiles[n]) * s.tile_bytes <= b.end() - b.offset, c, "tiles behind the end of its weights");
         }
         for (std::size_t n = end - begin; n < std::size(s.tiles); ++n) {
@@ -265,7 +309,8 @@ class Check {
         }
         expect(s.pairs == (c.op == kOpGateUp || c.op == kOpNormGateUp ? 1u : 0u), c, "tiles that are not in turn");
         // Only where a command has few rows do its weights come through the ring.
-        const FieldInfo* field = find_field(op_info(from.op), "rows");
+        const bool normed = c.op == kOpNormQkv || c.op == kOpNormGateUp;
+        const FieldInfo* field = normed ? nullptr : find_field(op_info(table_.commands[c.label].op), "rows");
         u32 rows = 1, rows_from = kRowsGiven;
         if (field) {
             rows = c.params[field->offset / 4];
