@@ -202,6 +202,11 @@ std::vector<Command> fused(const DispatchTable& table, std::span<const Command> 
         const auto since = std::span(out).subspan(stage, out.size() - 1 - stage);
         const auto meets = [&](const Command& c) { return depends(table, out.back(), c); };
         if (joins_several && !out.back().barrier) out.back().barrier = std::ranges::any_of(since, meets);
+        // Blocks tell one another what an adapter's A gives, in words that those of a command behind it may replace.
+        for (std::size_t at = out.size() - 1; is_adapted(out.back()) && at >= stage + kWordBuffers;) {
+            at -= kWordBuffers;
+            if (is_adapted(out[at])) out.back().barrier = 1;
+        }
         if (out.back().barrier) {
             stage = out.size() - 1;
             joins_several = false;

@@ -143,6 +143,7 @@ class Check {
     void place_commands() {
         runs_.resize(table_.commands.size());
         std::size_t stage = 0, held = 0;
+        std::size_t told[kWordBuffers] = {kNone, kNone, kNone, kNone};  // the stages whose blocks told something there
         for (std::size_t at = 0; at < commands_.size(); ++at) {
             const Command& c = commands_[at];
             if (c.label >= runs_.size()) refuse("command " + std::to_string(at) + " has no place in the table");
@@ -154,6 +155,10 @@ class Check {
             if (at != 0 && c.barrier) ++stage;
             if (at != 0 && c.barrier && !c.reads_words) ++held;
             check_words(at);
+            if (is_adapted(c)) {
+                expect(told[at % kWordBuffers] != stage, c, "words in the place of those that blocks may still read");
+                told[at % kWordBuffers] = stage;
+            }
             for (std::size_t i = c.label - before; i <= c.label + behind; ++i) {
                 if (runs_[i].at != kNone) refuse(name(i) + " is there twice");
                 runs_[i] = {at, stage, held};

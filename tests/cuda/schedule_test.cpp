@@ -306,6 +306,36 @@ LayerCounts adapted_layer(DType weights, Phase phase, u32 rank, Counts& n) {
     return found;
 }
 
+// Five commands with adapters that need not wait for one another have words in four places.
+void check_rank_words(DispatchTable t) {
+    std::size_t key = 0;
+    while (t.labels[key].name != "attn_k_lora_a") ++key;
+    static std::byte results[4][1 << 16], sums[4][1 << 16];
+    for (std::size_t i = 0; i < 4; ++i) {
+        const std::size_t at = key + 3 * (i + 1);
+        for (std::size_t k = 0; k < 3; ++k) {
+            t.commands.insert(t.commands.begin() + static_cast<std::ptrdiff_t>(at + k), t.commands[key + k]);
+            t.labels.insert(t.labels.begin() + static_cast<std::ptrdiff_t>(at + k), t.labels[key + k]);
+        }
+        const auto moved = [](Binding& b, std::byte* to) { b = {{.handle = to, .device = to, .size = b.end() - b.offset}, 0}; };
+        moved(t.commands[at].buffers[2], sums[i]);
+        moved(t.commands[at + 1].buffers[2], results[i]);
+        t.commands[at + 2].buffers[0] = t.commands[at].buffers[2];
+        t.commands[at + 2].buffers[2] = t.commands[at + 1].buffers[2];
+    }
+    set_barriers(t.commands);
+    Schedules s = compile_schedules(t, geometry());
+    std::vector<Command*> keys;
+    for (Command& c : s.fused) {
+        if (t.labels[c.label].name == "attn_k" && t.labels[c.label].layer == 0) keys.push_back(&c);
+    }
+    check(keys.size() == 5 && is_adapted(*keys[4]), "they are five");
+    check(!keys[0]->barrier && !keys[1]->barrier && !keys[2]->barrier && keys[3]->barrier && !keys[4]->barrier,
+          "the one behind q and three of them waits");
+    keys[3]->barrier = 0;
+    check(refusal(t, s.fused, s.fused_streams).find("in the place of") != std::string::npos, "or is refused");
+}
+
 // Each command of the table that is part of a sum with adapters is taken whole.
 void check_adapted() {
     const auto engine = planned(synthetic_model(DType::Q4_0));
@@ -323,6 +353,7 @@ void check_adapted() {
     }
     check(sums == 14 && fusions(table) == 12, "all products are sums with adapters, gate's and up's one of both");
     for (std::size_t i = output; i < output + 3; ++i) check_consumed(table, i, fusions);
+    check_rank_words(table);
     for (const char* const field : {"softcap", "activation", "format"}) {
         DispatchTable t = table;
         set_word(t.commands[output + 1], find_field(op_info(Op::kMatmul), field)->offset, 2);
