@@ -15,80 +15,91 @@ namespace akunu::cuda {
 
 namespace {
 
-// What a kLoraA, a kMatmul and a kLoraB say that stand one behind the other and give one result.
+// What a kLoraA, a kMatmul and a kLoraB say that stand one behind the other and give one result, or the matmul alone.
 struct Sum {
-    LoraParams adapter;
+    std::size_t size;    // of the table's commands
+    LoraParams adapter;  // of rank 0: there is none
     Binding part, rows, choices;
     MatmulParams matmul;
-    Binding x, y, bias;
+    Binding x, weight, y, bias;
     const Command* base;  // the matmul's
 };
 
-constexpr std::size_t kOfSum = 3;
-
-// Nothing where these are others, or where the matmul's weights do not come through the ring.
-std::optional<Sum> take_sum(std::span<const DispatchCmd> c, std::span<const Command> commands) {
-    if (c.size() < kOfSum || c[0].op != Op::kLoraA || c[1].op != Op::kMatmul || c[2].op != Op::kLoraB) return {};
-    if (commands[1].streams != 1) return {};
-    using L = LoraParams;
+// The matmul of a sum; false where it does what a sum does not, or its weights do not come through the ring.
+bool take_matmul(const DispatchCmd& c, const Command& command, Sum& out) {
+    if (command.streams != 1) return false;
     using M = MatmulParams;
-    Consumed first(c[0]), matmul(c[1]), second(c[2]);
+    Consumed matmul(c);
+    matmul.patched(&M::rows, PatchSource::kRows);
+    matmul.demand(&M::format, u32{kActF32});
+    out.matmul.n = matmul.take(&M::n);
+    out.matmul.k = matmul.take(&M::k);
+    out.matmul.y_stride = matmul.take(&M::y_stride);
+    out.matmul.accumulate = matmul.take(&M::accumulate);
+    out.matmul.has_bias = matmul.take(&M::has_bias);
+    out.x = matmul.buffer(0);
+    out.weight = matmul.weight(1);
+    out.y = matmul.buffer(2);
+    out.bias = matmul.buffer(3);
+    out.base = &command;
+    return matmul.whole();
+}
+
+// Nothing where these are others.
+std::optional<Sum> take_sum(std::span<const DispatchCmd> c, std::span<const Command> commands) {
     Sum out{};
+    if (!c.empty() && c[0].op == Op::kMatmul) {
+        out.size = 1;
+        return take_matmul(c[0], commands[0], out) ? std::optional(out) : std::nullopt;
+    }
+    if (c.size() < 3 || c[0].op != Op::kLoraA || c[1].op != Op::kMatmul || c[2].op != Op::kLoraB) return {};
+    if (!take_matmul(c[1], commands[1], out)) return {};
+    using L = LoraParams;
+    Consumed first(c[0]), second(c[2]);
+    out.size = 3;
     for (Consumed* of : {&first, &second}) {
         of->patched(&L::rows, PatchSource::kRows);
         of->demand(&L::gather, 0u);
         of->demand(&L::format, u32{kActF16});
-        out.adapter.n = of->take(&L::n);
-        out.adapter.k = of->take(&L::k);
+        of->demand(&L::n, out.matmul.n);
+        of->demand(&L::k, out.matmul.k);
         out.adapter.max_rank = of->take(&L::max_rank);
         out.adapter.slot_words = of->take(&L::slot_words);
-        out.adapter.y_stride = of->take(&L::y_stride);
+        of->demand(&L::y_stride, out.matmul.y_stride);
         out.part = of->buffer(1);
         out.rows = of->buffer(3);
         out.choices = of->buffer(4);
     }
-    first.demand(&L::n, out.adapter.n);
-    first.demand(&L::k, out.adapter.k);
     first.demand(&L::max_rank, out.adapter.max_rank);
     first.demand(&L::slot_words, out.adapter.slot_words);
     first.demand_buffer(1, out.part);
     first.demand_buffer(3, out.rows);
     first.demand_buffer(4, out.choices);
     second.demand_buffer(0, first.buffer(2));
-    matmul.patched(&M::rows, PatchSource::kRows);
-    matmul.demand(&M::format, u32{kActF32});
-    matmul.demand(&M::n, out.adapter.n);
-    matmul.demand(&M::k, out.adapter.k);
-    out.matmul.n = out.adapter.n;
-    out.matmul.k = out.adapter.k;
-    out.matmul.y_stride = matmul.take(&M::y_stride);
-    out.matmul.accumulate = matmul.take(&M::accumulate);
-    out.matmul.has_bias = matmul.take(&M::has_bias);
-    out.x = matmul.buffer(0);
     first.demand_buffer(0, out.x);
-    matmul.weight(1);
-    out.y = matmul.buffer(2);
     second.demand_buffer(2, out.y);
-    second.demand(&L::y_stride, out.matmul.y_stride);
-    out.bias = matmul.buffer(3);
-    out.base = &commands[1];
-    if (!first.whole() || !matmul.whole() || !second.whole()) return {};
+    if (!first.whole() || !second.whole()) return {};
     return out;
 }
 
-// Several of the same input.
+// Several of the same input, some of which have adapters.
 template <std::size_t kSums>
-std::optional<std::array<Sum, kSums>> take_sums(std::span<const DispatchCmd> c, std::span<const Command> commands) {
-    std::array<Sum, kSums> out;
-    for (std::size_t i = 0; i < kSums; ++i) {
-        if (c.size() < (i + 1) * kOfSum) return {};
-        const auto sum = take_sum(c.subspan(i * kOfSum), commands.subspan(i * kOfSum));
-        if (!sum || !is_same_place(sum->x, (i ? out[0] : *sum).x) || sum->adapter.k != (i ? out[0] : *sum).adapter.k) {
-            return {};
-        }
-        out[i] = *sum;
+struct Sums {
+    std::array<Sum, kSums> of;
+    std::size_t size = 0;  // of the table's commands
+};
+template <std::size_t kSums>
+std::optional<Sums<kSums>> take_sums(std::span<const DispatchCmd> c, std::span<const Command> commands) {
+    Sums<kSums> out;
+    for (Sum& of : out.of) {
+        const auto sum = take_sum(c.subspan(out.size), commands.subspan(out.size));
+        if (!sum) return {};
+        of = *sum;
+        out.size += of.size;
+        if (!is_same_place(of.x, out.of[0].x) || of.matmul.k != out.of[0].matmul.k) return {};
     }
-    return out;
+    const bool any = std::ranges::any_of(out.of, [](const Sum& s) { return s.adapter.max_rank != 0; });
+    return any ? std::optional(out) : std::nullopt;
 }
 
 struct RowNorm {
@@ -117,14 +128,14 @@ std::optional<GateUpParams> take_activation(std::span<const DispatchCmd> c, cons
     if (c.empty() || c[0].op != Op::kGateAct) return {};
     Consumed act(c[0]);
     using A = GateActParams;
-    const u32 n = gate.adapter.n;
+    const u32 n = gate.matmul.n;
     act.patched(&A::rows, PatchSource::kRows);
     act.demand(&A::n, n);
     act.demand(&A::gated, 1u);
     act.demand(&A::up_stride, n);
     GateUpParams out{};
     out.n = n;
-    out.k = gate.adapter.k;
+    out.k = gate.matmul.k;
     out.activation = act.take(&A::activation);
     out.formats = act.take(&A::formats);
     act.demand_buffer(0, gate.y);
@@ -138,7 +149,7 @@ std::optional<GateUpParams> take_activation(std::span<const DispatchCmd> c, cons
     };
     if (meets(act.buffer(2)) || meets(act.buffer(3))) return {};
     const WeightPlanes &a = gate.base->weights[0], &b = up.base->weights[0];
-    const bool alike = up.adapter.n == n && a.reader == b.reader && a.spec == b.spec;
+    const bool alike = up.matmul.n == n && a.reader == b.reader && a.spec == b.spec;
     if (!act.whole() || !alike || !is_alone(gate) || !is_alone(up)) return {};
     return out;
 }
@@ -146,26 +157,31 @@ std::optional<GateUpParams> take_activation(std::span<const DispatchCmd> c, cons
 // The command's words and buffers that say where adapters are; nothing where there is no room for what they give.
 // `results`: words that the command may leave besides.
 std::optional<Command> adapted(Command out, std::span<const Sum> sums, const Geometry& g, u32 max_rows, u32 results) {
-    AdaptedParams p{.slot_words = sums[0].adapter.slot_words, .max_rank = {}};
+    AdaptedParams p{.slot_words = 0, .max_rank = {}};
     std::array<Binding, 12> buffers;
     u32 ranks = 0;
     for (std::size_t i = 0; i < sums.size(); ++i) {
-        p.max_rank[i] = sums[i].adapter.max_rank;
+        const Sum& s = sums[i];
+        if (s.adapter.max_rank == 0) continue;
+        p.max_rank[i] = s.adapter.max_rank;
+        buffers[kAdapterParts + i] = s.part;
+        if (ranks == 0) {
+            p.slot_words = s.adapter.slot_words;
+            buffers[kAdaptedRows] = s.rows;
+            buffers[kAdapterChoices] = s.choices;
+        }
         ranks += p.max_rank[i];
-        buffers[kAdapterParts + i] = sums[i].part;
-        if (sums[i].adapter.slot_words != p.slot_words || !is_same_place(sums[i].rows, sums[0].rows) ||
-            !is_same_place(sums[i].choices, sums[0].choices)) {
+        if (s.adapter.slot_words != p.slot_words || !is_same_place(s.rows, buffers[kAdaptedRows]) ||
+            !is_same_place(s.choices, buffers[kAdapterChoices])) {
             return {};
         }
     }
-    buffers[kAdaptedRows] = sums[0].rows;
-    buffers[kAdapterChoices] = sums[0].choices;
     std::memcpy(out.params + kAdaptedWord, &p, sizeof p);
     set_buffers(out, buffers);
     // Steps of a table of several rows may have one.
     const auto has_room = [&](u32 rows) {
         const std::uint64_t tiles =
-            rows == 1 ? tile_op_bytes(out, sums[0].adapter.k) : few_bytes(g.sizes(), g.sizes().pass_tiles);
+            rows == 1 ? tile_op_bytes(out, sums[0].matmul.k) : few_bytes(g.sizes(), g.sizes().pass_tiles);
         return results + rank_words(ranks, rows) <= kMostWords && (rows == 1 || rows * ranks <= kMostRankSums) &&
                tiles + rank_bytes(ranks, rows) <= op_room(g);
     };
@@ -179,10 +195,10 @@ std::optional<Command> adapted_qkv(std::span<const DispatchCmd> c, std::span<con
     if (c.empty() || c[0].op != Op::kNorm) return {};
     const auto sums = take_sums<3>(c.subspan(1), commands.subspan(1));
     if (!sums) return {};
-    const auto& [q, k, v] = *sums;
-    const auto norm = take_norm(c, 3 * kOfSum, q.x, q.adapter.k);
-    const u32 n_q = q.adapter.n, n_kv = k.adapter.n;
-    if (!norm || v.adapter.n != n_kv) return {};
+    const auto& [q, k, v] = sums->of;
+    const auto norm = take_norm(c, sums->size, q.x, q.matmul.k);
+    const u32 n_q = q.matmul.n, n_kv = k.matmul.n;
+    if (!norm || v.matmul.n != n_kv) return {};
     // Results are floats from q's on, biases one behind the other.
     const auto is_at = [](const Binding& b, const Binding& from, std::uint64_t floats) {
         return b.buffer.handle == from.buffer.handle && b.offset == from.offset + floats * sizeof(float);
@@ -193,11 +209,11 @@ std::optional<Command> adapted_qkv(std::span<const DispatchCmd> c, std::span<con
     const u32 bias = q.matmul.has_bias;
     const bool biases = k.matmul.has_bias == bias && v.matmul.has_bias == bias &&
                         (!bias || (is_at(k.bias, q.bias, n_q) && is_at(v.bias, q.bias, n_q + n_kv)));
-    const auto is_plain = [](const Sum& s) { return s.matmul.y_stride == s.adapter.n && !s.matmul.accumulate; };
-    if (!side_by_side || !biases || !std::ranges::all_of(*sums, is_plain)) return {};
+    const auto is_plain = [](const Sum& s) { return s.matmul.y_stride == s.matmul.n && !s.matmul.accumulate; };
+    if (!side_by_side || !biases || !std::ranges::all_of(sums->of, is_plain)) return {};
     const NormQkvParams p{.n_q = n_q,
                           .n_kv = n_kv,
-                          .k = q.adapter.k,
+                          .k = q.matmul.k,
                           .k_offset = static_cast<u32>(apart(k.y)),
                           .v_offset = static_cast<u32>(apart(v.y)),
                           .has_bias = bias,
@@ -206,14 +222,13 @@ std::optional<Command> adapted_qkv(std::span<const DispatchCmd> c, std::span<con
     out.op = kOpNormQkv;
     out.barrier = commands[0].barrier;
     out.label = q.base->label;
-    for (std::size_t i = 0; i < 3; ++i) out.weights[i] = (*sums)[i].base->weights[0];
+    for (std::size_t i = 0; i < 3; ++i) out.weights[i] = sums->of[i].base->weights[0];
     const u32 reader = out.weights[0].reader;
     if (out.weights[1].reader != reader || input_parts(out.weights[2].reader) != input_parts(reader)) return {};
     out.streams = out.weights[2].reader == reader ? 1 : 2;
     std::memcpy(out.params, &p, sizeof p);
-    set_buffers(out, std::array<Binding, 7>{norm->x, norm->weight, c[2].buffers[1], c[5].buffers[1], c[8].buffers[1],
-                                            q.y, q.bias});
-    return adapted(out, *sums, g, 1, n_q + 2 * n_kv);
+    set_buffers(out, std::array<Binding, 7>{norm->x, norm->weight, q.weight, k.weight, v.weight, q.y, q.bias});
+    return adapted(out, sums->of, g, 1, n_q + 2 * n_kv);
 }
 
 std::optional<Command> adapted_gate_up(std::span<const DispatchCmd> c, std::span<const Command> commands,
@@ -222,8 +237,8 @@ std::optional<Command> adapted_gate_up(std::span<const DispatchCmd> c, std::span
     if (c.size() < normed || (normed && max_rows != 1)) return {};
     const auto sums = take_sums<2>(c.subspan(normed), commands.subspan(normed));
     if (!sums) return {};
-    const auto& [gate, up] = *sums;
-    const std::size_t at = normed + 2 * kOfSum;  // of the activation
+    const auto& [gate, up] = sums->of;
+    const std::size_t at = normed + sums->size;  // of the activation
     const auto p = take_activation(c.subspan(std::min(at, c.size())), gate, up);
     if (!p) return {};
     Command out = *gate.base;
@@ -232,9 +247,8 @@ std::optional<Command> adapted_gate_up(std::span<const DispatchCmd> c, std::span
     std::ranges::fill(out.params, 0);
     std::ranges::fill(out.buffers, 0);
     const Binding &f32 = c[at].buffers[2], &compact = c[at].buffers[3];
-    const Binding &first = c[normed + 1].buffers[1], &second = c[normed + kOfSum + 1].buffers[1];
     if (normed) {
-        const auto norm = take_norm(c, 2 * kOfSum, gate.x, p->k);
+        const auto norm = take_norm(c, sums->size, gate.x, p->k);
         if (!norm) return {};
         const NormGateUpParams of{
             .n = p->n, .k = p->k, .activation = p->activation, .formats = p->formats, .eps = norm->eps};
@@ -242,23 +256,23 @@ std::optional<Command> adapted_gate_up(std::span<const DispatchCmd> c, std::span
         out.half_input = 0;
         out.n_patches = 0;
         std::memcpy(out.params, &of, sizeof of);
-        set_buffers(out, std::array<Binding, 6>{norm->x, norm->weight, first, second, f32, compact});
+        set_buffers(out, std::array<Binding, 6>{norm->x, norm->weight, gate.weight, up.weight, f32, compact});
     } else {
         out.op = kOpGateUp;
         std::memcpy(out.params, &*p, sizeof *p);
-        set_buffers(out, std::array<Binding, 5>{gate.x, first, second, f32, compact});
+        set_buffers(out, std::array<Binding, 5>{gate.x, gate.weight, up.weight, f32, compact});
     }
-    return adapted(out, *sums, g, max_rows, p->n / 2);
+    return adapted(out, sums->of, g, max_rows, p->n / 2);
 }
 
 std::optional<Command> adapted_matmul(std::span<const DispatchCmd> c, std::span<const Command> commands,
                                       const Geometry& g, u32 max_rows) {
     const auto sum = take_sum(c, commands);
-    if (!sum) return {};
+    if (!sum || sum->adapter.max_rank == 0) return {};
     Command out = *sum->base;
     out.barrier = commands[0].barrier;
     std::fill(std::begin(out.buffers) + 4, std::end(out.buffers), 0);
-    return adapted(out, {&*sum, 1}, g, max_rows, sum->adapter.n);
+    return adapted(out, {&*sum, 1}, g, max_rows, sum->matmul.n);
 }
 
 }  // namespace akunu::cuda

@@ -46,15 +46,34 @@ inline u32 ranks_of(const Command& c) {
     const auto& ranks = adapted_params(c).max_rank;
     return ranks[0] + ranks[1] + ranks[2];
 }
+// Where the matmuls that such a command has stand in the table, behind the first one, its label; before one that has
+// adapters stands their A, and behind it their B.
+struct AdaptedPlaces {
+    std::size_t matmuls = 1, normed = 0, gated = 0;  // how many there are; 1: with a norm, with an activation
+    std::size_t at[3] = {}, end = 0;                 // of the matmuls; behind all commands
+
+    explicit AdaptedPlaces(const Command& c) : ranks_(adapted_params(c).max_rank) {
+        gated = c.op == kOpGateUp || c.op == kOpNormGateUp;
+        normed = c.op == kOpNormQkv || c.op == kOpNormGateUp;
+        matmuls = c.op == kOpNormQkv ? 3 : 1 + gated;
+        for (std::size_t i = 1; i < matmuls; ++i) at[i] = at[i - 1] + has(i - 1) + has(i) + 1;
+        end = at[matmuls - 1] + has(matmuls - 1) + gated + 1;
+    }
+    std::size_t has(std::size_t matmul) const { return ranks_[matmul] != 0 ? 1 : 0; }
+    // The first one that has adapters.
+    std::size_t first() const { return has(0) ? 0 : has(1) ? 1 : 2; }
+
+  private:
+    const u32* ranks_;
+};
 // Whether the router of kOpNormExperts has a norm of its own, which stands before it, and the experts' behind it.
 inline bool has_router_norm(const Command& c) {
     return !reinterpret_cast<const NormExpertsParams&>(c.params).route.has_choice_bias && c.buffers[kRouterNorm];
 }
 inline Covered covered_by(const Command& c) {
     if (is_adapted(c)) {
-        if (c.op == kOpMatmul) return {1, 1};
-        if (c.op == kOpGateUp) return {1, 5};
-        return {2, c.op == kOpNormQkv ? 7u : 5u};
+        const AdaptedPlaces at(c);
+        return {at.normed + at.has(0), at.end - 1};
     }
     if (c.op == kOpDecodeAttention || c.op == kOpLatentValues || c.op == kOpNormSums) return {1, 1};
     if (c.op == kOpLatentQueries) return {1, 0};

@@ -46,35 +46,44 @@ constexpr BufferAt kSplitSinks = {1, 4};
 constexpr BufferAt kLatentQueriesBuffers[] = {{-1, 0}, {-1, 1}, {-1, 2}, {-1, 3}, {-1, 4}, {-1, 5}, {-1, 6}, {0, 2}};
 constexpr BufferAt kNormSumsBuffers[] = {{-1, 0}, {-1, 1}, {0, 0}, {0, 1}, {1, 2}, {1, 1}};
 constexpr BufferAt kLatentValuesBuffers[] = {{-1, 0}, {-1, 3}, {1, 2}};
-// Those of matmuls with adapters, whose label is the first one's; kNoBuffer: rows of logits, of which such a
-// command has none.
-constexpr BufferAt kNoBuffer = {-1, 5};
-constexpr BufferAt kAdaptedQkvBuffers[] = {{-2, 0}, {-2, 1}, {0, 1}, {3, 1}, {6, 1},  {0, 2},
-                                           {0, 3},  {-1, 1}, {2, 1}, {5, 1}, {-1, 3}, {-1, 4}};
-constexpr BufferAt kAdaptedNormGateUpBuffers[] = {{-2, 0},   {-2, 1}, {0, 1}, {3, 1},    {5, 2},  {5, 3},
-                                                  kNoBuffer, {-1, 1}, {2, 1}, kNoBuffer, {-1, 3}, {-1, 4}};
-constexpr BufferAt kAdaptedGateUpBuffers[] = {{0, 0},    {0, 1},  {3, 1}, {5, 2},    {5, 3},  kNoBuffer,
-                                              kNoBuffer, {-1, 1}, {2, 1}, kNoBuffer, {-1, 3}, {-1, 4}};
-constexpr BufferAt kAdaptedMatmulBuffers[] = {{0, 0},    {0, 1},  {0, 2},    {0, 3},    kNoBuffer, kNoBuffer,
-                                              kNoBuffer, {-1, 1}, kNoBuffer, kNoBuffer, {-1, 3},   {-1, 4}};
+// Those of matmuls with adapters, whose label is the first one's.
+std::vector<BufferAt> adapted_buffers(const Command& c) {
+    const AdaptedPlaces places(c);
+    const auto of = [](std::size_t behind, int more, std::size_t buffer) {
+        return BufferAt{static_cast<int>(behind) + more, buffer};
+    };
+    const auto matmul = [&](std::size_t i, std::size_t buffer) { return of(places.at[i], 0, buffer); };
+    const auto adapter = [&](std::size_t buffer) { return of(places.at[places.first()], -1, buffer); };
+    const auto norm = [&](std::size_t buffer) { return of(0, -1 - static_cast<int>(places.has(0)), buffer); };
+    const auto activation = [&](std::size_t buffer) { return of(places.end, -1, buffer); };
+    const BufferAt none = adapter(5);  // rows of logits, of which such a command has none
+    std::vector<BufferAt> out(12, none);
+    std::size_t n = 0;
+    if (places.normed) out[n++] = norm(0);
+    out[n++] = places.normed ? norm(1) : matmul(0, 0);
+    for (std::size_t i = 0; i < places.matmuls; ++i) out[n++] = matmul(i, 1);
+    out[n++] = places.gated ? activation(2) : matmul(0, 2);
+    out[n++] = places.gated ? activation(3) : matmul(0, 3);
+    for (std::size_t i = 0; i < places.matmuls; ++i) {
+        if (places.has(i)) out[kAdapterParts + i] = of(places.at[i], -1, 1);
+    }
+    out[kAdaptedRows] = adapter(3);
+    out[kAdapterChoices] = adapter(4);
+    return out;
+}
 // The ops of the table that such a command does the work of.
-constexpr Op kAdaptedQkvOps[] = {Op::kNorm,   Op::kLoraA, Op::kMatmul, Op::kLoraB,  Op::kLoraA,
-                                 Op::kMatmul, Op::kLoraB, Op::kLoraA,  Op::kMatmul, Op::kLoraB};
-constexpr Op kAdaptedGateUpOps[] = {Op::kNorm,  Op::kLoraA,  Op::kMatmul, Op::kLoraB,
-                                    Op::kLoraA, Op::kMatmul, Op::kLoraB,  Op::kGateAct};
-std::span<const Op> adapted_ops(const Command& c) {
-    const std::span<const Op> gate_up = kAdaptedGateUpOps;
-    if (c.op == kOpMatmul) return gate_up.subspan(1, 3);
-    if (c.op == kOpGateUp) return gate_up.subspan(1);
-    return c.op == kOpNormGateUp ? gate_up : std::span<const Op>(kAdaptedQkvOps);
+std::vector<Op> adapted_ops(const Command& c) {
+    const AdaptedPlaces places(c);
+    std::vector<Op> out(places.normed, Op::kNorm);
+    for (std::size_t i = 0; i < places.matmuls; ++i) {
+        if (places.has(i)) out.push_back(Op::kLoraA);
+        out.push_back(Op::kMatmul);
+        if (places.has(i)) out.push_back(Op::kLoraB);
+    }
+    if (places.gated) out.push_back(Op::kGateAct);
+    return out;
 }
 std::span<const BufferAt> joined_buffers(const Command& c) {
-    if (is_adapted(c)) {
-        if (c.op == kOpMatmul) return kAdaptedMatmulBuffers;
-        if (c.op == kOpGateUp) return kAdaptedGateUpBuffers;
-        if (c.op == kOpNormGateUp) return kAdaptedNormGateUpBuffers;
-        return kAdaptedQkvBuffers;
-    }
     if (c.op == kOpDecodeAttention) return kDecodeAttentionBuffers;
     if (c.op == kOpNormSums) return kNormSumsBuffers;
     if (c.op == kOpLatentQueries) return kLatentQueriesBuffers;
@@ -185,7 +194,9 @@ class Check {
         const DispatchCmd& from = table_.commands[c.label];
         const bool attention = c.op == kOpDecodeAttention, route = c.op == kOpNormRoute;
         const bool experts = c.op == kOpNormExperts, shared = shared_expert_of(c) != 0;
-        const bool joined = !joined_buffers(c).empty();
+        const auto own = is_adapted(c) ? adapted_buffers(c) : std::vector<BufferAt>{};
+        const std::span<const BufferAt> places = own.empty() ? joined_buffers(c) : std::span(own);
+        const bool joined = !places.empty();
         const auto code = op_code(from.op);
         const auto neighbour = [&](std::size_t label) { return table_.commands[label].op; };
         // From this one on stand a norm, a router and its choice, of one row.
@@ -195,11 +206,18 @@ class Check {
         };
         // What adapters add, of one row where a norm is part of it.
         const auto are_adapted = [&] {
-            const std::span<const Op> ops = adapted_ops(c);
+            const std::vector<Op> ops = adapted_ops(c);
             for (std::size_t i = 0; i < ops.size(); ++i) {
                 if (neighbour(c.label - covered_by(c).before + i) != ops[i]) return false;
             }
-            return ops[0] != Op::kNorm || table_.max_rows == 1;
+            const AdaptedPlaces at(c);
+            for (std::size_t i = 0; i < at.matmuls; ++i) {
+                if (!at.has(i)) continue;
+                const auto p = table_.commands[c.label + at.at[i] - 1].params_as<LoraParams>();
+                const AdaptedParams& own = adapted_params(c);
+                if (p.max_rank != own.max_rank[i] || p.slot_words != own.slot_words) return false;
+            }
+            return ranks_of(c) != 0 && (!at.normed || table_.max_rows == 1);
         };
         const bool adapted = is_adapted(c);
         expect(
@@ -230,7 +248,7 @@ class Check {
                                            sum->op == Op::kAllReduce && !sum->params_as<AllReduceParams>().gather)),
                c, "a sum of several GPUs that is none");
         for (u32 i = 0; i < c.n_patches; ++i) {
-            const u32 bytes = adapted && adapted_ops(c)[0] == Op::kNorm ? 0
+            const u32 bytes = adapted && AdaptedPlaces(c).normed        ? 0
                               : attention                               ? sizeof(DecodeAttentionParams)
                               : route || experts || c.op == kOpNormSums ? 0
                                                                         : from.param_bytes;
@@ -240,7 +258,7 @@ class Check {
         for (std::size_t i = 0; i < std::size(c.buffers); ++i) {
             const Binding* b = nullptr;
             if (!joined && i < from.n_buffers) b = sum && i == 2 ? &sum->buffers[1] : &from.buffers[i];
-            if (const auto places = joined_buffers(c); i < places.size()) {
+            if (i < places.size()) {
                 const bool split_sinks = i + 1 == places.size() && from.op == Op::kAttentionSplit;
                 const BufferAt p = split_sinks ? kSplitSinks : places[i];
                 b = &table_.commands[c.label + static_cast<std::size_t>(p.behind)].buffers[p.buffer];

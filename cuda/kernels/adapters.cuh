@@ -3,8 +3,8 @@
 // tiles' sums, it takes the words of all, and adds its own columns of B times these. So no command waits for another.
 #pragma once
 
-#include "few_layout.h"
 #include "lora.cuh"
+#include "ring.cuh"
 #include "row_inputs.cuh"
 
 namespace akunu::cuda {
@@ -187,16 +187,18 @@ AKUNU_DEVICE RankUnit rank_unit(const Adapters& of, u32 rows, u32 unit) {
     return {of.row(unit % ranks, choice.number), of.scale(of.matrix_of(unit % ranks), choice)};
 }
 // A block computes one at a time, of which the first is `first`.
-AKUNU_DEVICE void leave_sums_of_rows(const Adapters& of, const u16* x, u32 rows, RankUnit first) {
+AKUNU_DEVICE void leave_sums_of_rows(const Adapters& of, const u16* x, u32 rows, const RankUnit& first) {
     const u32 ranks = of.ranks(), all = rows * ranks;
+    RankUnit unit = first;
     for (u32 u = of.b.first(); u < all; u += of.b.blocks()) {
+        const RankUnit next = rank_unit(of, rows, u + of.b.blocks());
         float sum = 0.0f;
-        if (any_of_warp(first.row != nullptr)) {
+        if (any_of_warp(unit.row != nullptr)) {
             const u8* const inputs = reinterpret_cast<const u8*>(x + u64(u / ranks) * of.k);
-            sum = reduce_block(of.b, share_of_product(of.k, true, first.row, inputs), Add()) * first.scale;
+            sum = reduce_block(of.b, share_of_product(of.k, true, unit.row, inputs), Add()) * unit.scale;
         }
         if (thread_id() == 0) leave_word(of.words(rows) + u, float_to_bits(sum), of.number());
-        first = rank_unit(of, rows, u + of.b.blocks());
+        unit = next;
     }
 }
 // And behind them each row's number.
@@ -227,12 +229,13 @@ struct FewAdapters {
     AKUNU_DEVICE RankUnit ask(const TileJob& job) const {
         const RankUnit first = rank_unit(of, rows, of.b.first());
         if (thread_id() == 0 && first.row != nullptr) fetch_to_cache(first.row, of.k * 2);
-        const u32 tile = job.begin + thread_id() / kTileRows, r = thread_id() % kTileRows;
-        for (u32 m = 0, before = 0; m < rows && tile < job.end; ++m) {
-            const u32 number = of.of_row(m).number;
+        const u32 end = smaller(job.end, job.begin + few_pass(kSizes, job.pairs)), r = thread_id() % kTileRows;
+        for (u32 m = thread_id() / kTileRows; m < rows; m += kThreads / kTileRows) {
+            const u32 number = of.of_row(m).number, before = m != 0 ? of.of_row(m - 1).number : 0;
             if (number == 0 || number == before) continue;
-            before = number;
-            for (u32 i = 0; i <= job.pairs; ++i) of.fetch_columns(i, number, n, tile * kTileRows, r);
+            for (u32 tile = job.begin; tile < end; ++tile) {
+                for (u32 i = 0; i <= job.pairs; ++i) of.fetch_columns(i, number, n, tile * kTileRows, r);
+            }
         }
         return first;
     }

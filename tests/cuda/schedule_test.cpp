@@ -274,12 +274,14 @@ std::unique_ptr<Engine> planned(const SyntheticModel& m, std::uint32_t cards = 1
                                     EngineOptions{.context = 96, .parallel = 2}, Progress{});
 }
 
-// An adapter of this rank in every layer.
-std::vector<AdapterTensors> adapter_of(Engine& engine, u32 rank, std::vector<std::vector<float>>& values) {
+// An adapter of this rank in every layer whose name has one of some parts, or in all.
+std::vector<AdapterTensors> adapter_of(Engine& engine, u32 rank, std::vector<std::vector<float>>& values,
+                                       const std::vector<const char*>& parts = {""}) {
     std::vector<AdapterTensors> out;
     for (std::size_t i = 0; i < engine.linears().size(); ++i) {
         const Linear& l = engine.linears()[i];
-        if (!l.name.starts_with("layers.")) continue;
+        const auto names = [&](const char* part) { return l.name.find(part) != std::string::npos; };
+        if (!l.name.starts_with("layers.") || std::ranges::none_of(parts, names)) continue;
         const std::span<const float> a = values.emplace_back(rank * l.cols, 0.5f);
         const std::span<const float> b = values.emplace_back(rank * l.rows, 0.5f);
         out.push_back({.linear = static_cast<u32>(i + 1), .rank = rank, .scale = 1.0f, .a = a, .b = b});
@@ -288,10 +290,10 @@ std::vector<AdapterTensors> adapter_of(Engine& engine, u32 rank, std::vector<std
 }
 
 // Commands of a layer with adapters, of which the first is checked as all programs are.
-LayerCounts adapted_layer(DType weights, Phase phase, u32 rank, Counts& n) {
+LayerCounts adapted_layer(DType weights, Phase phase, Counts& n, const std::vector<const char*>& parts = {""}) {
     const auto engine = planned(synthetic_model(weights));
     std::vector<std::vector<float>> values;
-    engine->adapters().add(adapter_of(*engine, rank, values));
+    engine->adapters().add(adapter_of(*engine, 16, values, parts));
     const DispatchTable& table = engine->adapters().body(phase).table;
     const Schedules s = compile_schedules(table, geometry());
     mutate(table, s.plain, s.streams, n);
@@ -317,7 +319,9 @@ void check_rank_words(DispatchTable t) {
             t.commands.insert(t.commands.begin() + static_cast<std::ptrdiff_t>(at + k), t.commands[key + k]);
             t.labels.insert(t.labels.begin() + static_cast<std::ptrdiff_t>(at + k), t.labels[key + k]);
         }
-        const auto moved = [](Binding& b, std::byte* to) { b = {{.handle = to, .device = to, .size = b.end() - b.offset}, 0}; };
+        const auto moved = [](Binding& b, std::byte* to) {
+            b = {{.handle = to, .device = to, .size = b.end() - b.offset}, 0};
+        };
         moved(t.commands[at].buffers[2], sums[i]);
         moved(t.commands[at + 1].buffers[2], results[i]);
         t.commands[at + 2].buffers[0] = t.commands[at].buffers[2];
@@ -424,10 +428,15 @@ int main() {
     check(layer_of(synthetic_latents(DType::Q4_0), 0) == LayerCounts{8, 4, 4}, "latent attention");
     // With adapters a layer has the commands that it has without them, and waits for as many words; prompts have all.
     for (const DType weights : {DType::Q4_0, DType::Q6_K, DType::F16}) {
-        check(adapted_layer(weights, Phase::kDecode, 16, n) == LayerCounts{5, 0, 5}, "one row with adapters");
-        check(adapted_layer(weights, Phase::kBatch, 16, n) == LayerCounts{9, 7, 0}, "a few rows with adapters");
+        check(adapted_layer(weights, Phase::kDecode, n) == LayerCounts{5, 0, 5}, "one row with adapters");
+        check(adapted_layer(weights, Phase::kBatch, n) == LayerCounts{9, 7, 0}, "a few rows with adapters");
     }
-    check(adapted_layer(DType::Q5_1, Phase::kDecode, 16, n) == LayerCounts{25, 12, 0}, "weights that are not in tiles");
+    using Parts = std::vector<const char*>;
+    for (const Parts& parts : {Parts{"attn_q", "attn_v"}, Parts{"attn_k", "ffn_up"}, Parts{"attn_v", "ffn_gate"}}) {
+        check(adapted_layer(DType::Q4_0, Phase::kDecode, n, parts) == LayerCounts{5, 0, 5}, "one row with some");
+        check(adapted_layer(DType::Q4_0, Phase::kBatch, n, parts) == LayerCounts{9, 7, 0}, "a few rows with some");
+    }
+    check(adapted_layer(DType::Q5_1, Phase::kDecode, n) == LayerCounts{25, 12, 0}, "weights that are not in tiles");
     check_adapted();
     std::printf("refused: %d barriers, %d swaps, %d addresses, %d fields, %d streams\n", n.barriers, n.swaps,
                 n.addresses, n.fields, n.streams);

@@ -55,8 +55,8 @@ def found(device, dim, head_dim, group, weights, ranks, rows):
     for i, rank in enumerate(ranks):
         rng, tensors = np.random.default_rng(i), {}
         for j, (name, (n, k)) in enumerate(engine.linears.items()):
-            # All but the first leave some layers as they are.
-            if name.startswith("layers.") and (i == 0 or j % 3 != i % 3):
+            # All but the first of several leave some layers as they are.
+            if name.startswith("layers.") and ((i == 0 and len(ranks) > 1) or j % 3 != i % 3):
                 a, b = rng.normal(size=(rank, k)) / k**0.5, rng.normal(size=(n, rank)) / (4 * rank) ** 0.5
                 tensors[name] = (np.float32(a), np.float32(b), 1.5)
         numbers.append(engine.add_adapter(tensors))
@@ -89,8 +89,9 @@ SHAPES = {
 }  # fmt: skip
 #: Ranks of adapters, and each row's adapter.
 CASES: list[tuple[list[int], list[int | None]]] = [
-    ([16], [0]), ([1, 64, 8], [1]), ([64, 3], [0, None]), ([16, 16, 3, 40], [0, 1, 2, 3, None]),
-    ([1, 64, 8], [2, None, 0, 1] * 4), ([16, 5], [0, 0, 1, 1, None, 1, 1] * 3),
+    ([16], [0]), ([5, 16], [0]), ([1, 64, 8], [1]), ([64, 3], [0, None]), ([9], [0, None, 0]),
+    ([16, 16, 3, 40], [0, 1, 2, 3, None]), ([1, 64, 8], [2, None, 0, 1] * 4),
+    ([16, 5], [0, 0, 1, 1, None, 1, 1] * 3),
 ]  # fmt: skip
 
 
