@@ -93,7 +93,8 @@ struct DeviceTraits {
     bool reads_weights = true;   // else only their sizes count
     bool pages_experts = false;  // takes experts that stay in their file
     bool fused_norms = false;    // decode: kNormQkv and kNormGateUp, where a command costs more than a norm
-    std::span<const MixedQkv> mixed_qkv = {};  // with fused norms: what one kNormQkv takes besides equal types
+    std::span<const DType> adapted_matmuls = {};  // types whose matmuls of few rows take in what adapters add
+    std::span<const MixedQkv> mixed_qkv = {};     // with fused norms: what one kNormQkv takes besides equal types
 };
 
 constexpr int kMaxThreads = 1024;  // of a device that is the processor

@@ -363,6 +363,7 @@ void Emitter::matmul(std::string name, int layer, const Act& x, const Weight& w,
                              .softcap = o.softcap,
                              .activation = o.activation ? 1 + u32{*o.activation} : 0,
                              .format = o.format});
+    if (joins_addition(w, max_rows_)) emit_additions();
 }
 
 void Emitter::affine(std::string name, int layer, const Binding& x, const Vector& scale, const Vector& bias,
@@ -425,7 +426,7 @@ void Emitter::begin_addition(const std::string& name, int layer, const Act& x, c
                             .y_stride = o.y_stride ? o.y_stride : static_cast<u32>(w.rows),
                             .gather = o.gathered,
                             .format = adapter_format(w)};
-    const Binding& t = adapters->scratch.at(additions_.size());
+    const Binding& t = adapters->scratch.at(scratch_++ % adapters->scratch.size());
     emit_addition(Op::kLoraA, name + "_lora_a", layer, x.in(params.format), t, params, part);
     additions_.push_back({name + "_lora_b", layer, t, y, params, part});
 }

@@ -2,6 +2,7 @@
 // barriers.
 #pragma once
 
+#include <algorithm>
 #include <initializer_list>
 #include <optional>
 #include <span>
@@ -36,6 +37,12 @@ struct PlanContext {
     }
     // Whether the products with the weight are added to.
     bool adapts(const Weight& w) const { return adapters && adapters->max_rank(w) != 0; }
+    // Whether what adapters add is part of the matmul, so that it stands right behind it.
+    bool joins_addition(const Weight& w, std::uint32_t rows) const {
+        const DeviceTraits& traits = device.traits();
+        return rows <= traits.max_batch_rows && adapts(w) &&
+               std::ranges::find(traits.adapted_matmuls, w.dtype) != traits.adapted_matmuls.end();
+    }
     // What an adapter's product reads: F16 where the weight's does.
     std::uint32_t adapter_format(const Weight& w) const { return input_format(w) == kActF16 ? kActF16 : kActF32; }
     std::uint32_t input_formats(const Weight& w) const { return input_format(w) | adapter_formats({&w, 1}); }
@@ -227,7 +234,8 @@ class Emitter : public PlanContext {
     void bounded_matmul(const std::string& name, int layer, const Act& x, const Weight& w, const Binding& y,
                         const MatmulOptions& options);
 
-    // What adapters add to a matmul's rows. It is emitted behind the matmuls that follow, so that they need not wait.
+    // What adapters add to a matmul's rows. It is emitted behind the matmuls that follow, so that they need not wait,
+    // or right behind that matmul where the device makes one command of both.
     struct Addition {
         std::string name;
         int layer;
@@ -242,6 +250,7 @@ class Emitter : public PlanContext {
     void emit_additions();
 
     std::vector<Addition> additions_;
+    std::size_t scratch_ = 0;  // of AdapterPlan, that the next one has: neighbours do not wait for each other
     DispatchTable table_;
     PatchSource rows_;
     std::uint32_t max_rows_;

@@ -300,6 +300,11 @@ bool CudaDevice::Impl::prepare(Segments segments, const ReplayArgs& args, Contro
     launch.stop = reinterpret_cast<const u32*>(control ? memory.device_copy(&control->stop) : 0);
     launch.times = times;
     set_ring(segments, args, launch);
+    const auto adapted = [](std::span<const Command> list) { return std::ranges::any_of(list, is_adapted); };
+    if (launch.slots == 0 && std::ranges::any_of(lists, adapted)) {
+        throw UnsupportedError("adapters of these matmuls take a ring of weights in a block's memory, for which " +
+                               limits.name + " has no room");
+    }
     return true;
 }
 

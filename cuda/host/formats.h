@@ -10,6 +10,10 @@
 
 namespace akunu::cuda {
 
+// Types whose matmuls take in what adapters add (joined_adapters.cpp): those in tiles.
+inline constexpr DType kAdaptedMatmuls[] = {DType::F16,  DType::BF16, DType::Q4_0, DType::Q8_0,
+                                            DType::Q4_K, DType::Q6_K, DType::MXFP4};
+
 // On an H200 a prompt of 4,096 tokens is a quarter (8B) to a third (1B) faster with 1,024 rows a step than with 512,
 // and another 3 to 18 % with 2,048. Where other sequences are being written, it gets fewer: planning.py.
 inline DeviceTraits device_traits() {
@@ -20,6 +24,7 @@ inline DeviceTraits device_traits() {
     t.fused_norms = true;
     t.activated_matmuls = ActivatedMatmuls::kOfPrompts;
     t.mixed_qkv = kMixedQkv;
+    t.adapted_matmuls = kAdaptedMatmuls;
     return t;
 }
 

@@ -168,14 +168,17 @@ bool depends(const DispatchTable& table, const Command& now, const Command& befo
 
 // One command that does the work of several from the i-th on; nothing where that one stands alone.
 std::optional<Command> joined(const DispatchTable& table, std::size_t i, std::span<const Command> commands,
-                              u32 blocks) {
+                              const Geometry& geometry) {
     const auto from = std::span(table.commands).subspan(i);
     commands = commands.subspan(i);
     const bool of_sequences = table.max_rows == 1 || table.phase == "batch";  // those of prompts are of one
     if (of_sequences) {
-        if (auto one = decode_attention(from, commands, table.max_rows, blocks)) return one;
+        if (auto one = decode_attention(from, commands, table.max_rows, geometry.blocks)) return one;
+        if (auto pair = adapted_gate_up(from, commands, geometry, table.max_rows)) return pair;
+        if (auto sum = adapted_matmul(from, commands, geometry, table.max_rows)) return sum;
     }
     if (table.max_rows != 1) return {};
+    if (auto qkv = adapted_qkv(from, commands, geometry)) return qkv;
     if (auto route = norm_route(from, commands)) {
         const auto experts = norm_experts(*route, from, commands);
         return experts ? experts : route;
@@ -189,16 +192,21 @@ std::optional<Command> joined(const DispatchTable& table, std::size_t i, std::sp
 
 }  // namespace
 
-std::vector<Command> fused(const DispatchTable& table, std::span<const Command> commands, u32 blocks) {
+std::vector<Command> fused(const DispatchTable& table, std::span<const Command> commands, const Geometry& geometry) {
     std::vector<Command> out;
     std::size_t stage = 0;       // begins at this command
     bool joins_several = false;  // that does the work of several, or one behind it
     for (std::size_t i = 0; i < commands.size(); ++i) {
-        out.push_back(joined(table, i, commands, blocks).value_or(commands[i]));
+        out.push_back(joined(table, i, commands, geometry).value_or(commands[i]));
         // Barriers among commands that are one now were those of what comes behind them, too.
         const auto since = std::span(out).subspan(stage, out.size() - 1 - stage);
         const auto meets = [&](const Command& c) { return depends(table, out.back(), c); };
         if (joins_several && !out.back().barrier) out.back().barrier = std::ranges::any_of(since, meets);
+        // Blocks tell one another what an adapter's A gives, in words that those of a command behind it may replace.
+        for (std::size_t at = out.size() - 1; is_adapted(out.back()) && at >= stage + kWordBuffers;) {
+            at -= kWordBuffers;
+            if (is_adapted(out[at])) out.back().barrier = 1;
+        }
         if (out.back().barrier) {
             stage = out.size() - 1;
             joins_several = false;

@@ -1,4 +1,4 @@
-// What `fused` joins for one row: a function returns the command that does the work of the first of `c`, which are
+// What `fused` joins: a function returns the command that does the work of the first of `c`, which are
 // compiled in `commands`; or nothing, where these are others, or say something that it would not do.
 #pragma once
 
@@ -6,11 +6,12 @@
 #include <span>
 
 #include "cuda/host/consumed.h"
+#include "cuda/host/program.h"
 #include "cuda/kernels/command.h"
 
 namespace akunu::cuda {
 
-// The norm before experts, their router and its choice, of one row; and those of a shared expert.
+// Of one row: the norm before experts, their router and its choice, of one row; and those of a shared expert.
 std::optional<Command> norm_route(std::span<const DispatchCmd> c, std::span<const Command> commands);
 // The same as `route`, which norm_route made, and the products with gates and ups of the experts that are chosen, and
 // of a shared expert. Where another norm of the same row stands before these, that of `route` is the router's own.
@@ -24,6 +25,15 @@ std::optional<Command> norm_sums(std::span<const DispatchCmd> c, std::span<const
 std::optional<Command> latent_queries(std::span<const DispatchCmd> c, std::span<const Command> commands);
 // What latent attention's splits have found of a row, joined, times the heads' weights, as the next matmul reads it.
 std::optional<Command> latent_values(std::span<const DispatchCmd> c, std::span<const Command> commands);
+
+// With what adapters add to them: q, k and v of a row's norm; gate, up and their activation, of a row's norm or of
+// rows that stand there; and a matmul. Those that may have more than a row are of a table of so many at most.
+std::optional<Command> adapted_qkv(std::span<const DispatchCmd> c, std::span<const Command> commands,
+                                   const Geometry& geometry);
+std::optional<Command> adapted_gate_up(std::span<const DispatchCmd> c, std::span<const Command> commands,
+                                       const Geometry& geometry, u32 max_rows);
+std::optional<Command> adapted_matmul(std::span<const DispatchCmd> c, std::span<const Command> commands,
+                                      const Geometry& geometry, u32 max_rows);
 
 inline void set_buffers(Command& out, std::span<const Binding> buffers) {
     for (std::size_t i = 0; i < buffers.size(); ++i) {

@@ -15,7 +15,7 @@ namespace {
 constexpr std::set<u32> Needs::* kSets[] = {
     &Needs::ops,          &Needs::readers,     &Needs::kv_types,        &Needs::groups,
     &Needs::decode_kinds, &Needs::prompt_dims, &Needs::gate_up_readers, &Needs::down_readers,
-    &Needs::expert_kinds, &Needs::activations, &Needs::decode_runs,
+    &Needs::expert_kinds, &Needs::activations, &Needs::decode_runs,     &Needs::adapters,
 };
 
 bool uses_kv_type(u32 op) {
@@ -47,7 +47,8 @@ std::string Needs::definitions() const {
            list("AKUNU_DECODE_KINDS", decode_kinds, number) + list("AKUNU_PROMPT_DIMS", prompt_dims, number) +
            list("AKUNU_GATE_UP_READERS", gate_up_readers, number) + list("AKUNU_DOWN_READERS", down_readers, number) +
            list("AKUNU_EXPERT_KINDS", expert_kinds, number) + list("AKUNU_MATMUL_ACTIVATIONS", activations, number) +
-           list("AKUNU_DECODE_RUNS", decode_runs, number);
+           list("AKUNU_DECODE_RUNS", decode_runs, number) + "#define AKUNU_ADAPTERS " +
+           number(static_cast<u32>(adapters.size())) + "\n";
 }
 
 Needs needs_of(std::span<const Command> commands, u32 blocks) {
@@ -61,6 +62,7 @@ Needs needs_of(std::span<const Command> commands, u32 blocks) {
             if (has_router_norm(c)) n.expert_kinds.insert(kWithRouterNorm);
             if (p.route.experts + p.shared_router > staged * blocks) n.expert_kinds.insert(kWithMoreRows);
         }
+        if (is_adapted(c)) n.adapters.insert(1);
         if (c.op == kOpMatmul) {
             const u32 activation = reinterpret_cast<const MatmulParams&>(c.params).activation;
             if (activation) n.activations.insert(activation - 1);

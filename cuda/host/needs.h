@@ -15,6 +15,7 @@ struct Needs {
     std::set<u32> expert_kinds;                   // ExpertKind
     std::set<u32> activations;                    // of matmuls
     std::set<u32> decode_runs;                    // 1: some steps have several rows of a sequence
+    std::set<u32> adapters;                       // 1: some matmuls have them
     void add(const Needs& other);
     bool covers(const Needs& other) const;
     // The lists that cuda/kernels/interpreter.cu begins with.

@@ -70,6 +70,16 @@ OpMemory memory_of(const DispatchTable& table, const Schedules& schedules, const
             most.slot_bytes = std::max(most.slot_bytes, slot);
         }
     }
+    // Behind what its matmul takes, as rows or as one, which gate and up have in turn.
+    for (const Command& c : schedules.fused) {
+        if (!is_adapted(c)) continue;
+        const auto weights = ring_weights(table, c);
+        const u32 rows = c.n_patches == 0 ? 1 : args.rows;
+        const auto tiles = static_cast<u32>(parts_of(parts_of(weights[0].rows, kTileRows), schedules.geometry.blocks));
+        const u32 pass =
+            c.op == kOpGateUp ? 2 * std::min(few_pass(sizes, 1), tiles) : std::min(few_pass(sizes, 0), tiles);
+        take((rows == 1 ? tile_op_bytes(c, weights[0].cols) : few_bytes(sizes, pass)) + rank_bytes(ranks_of(c), rows));
+    }
     return most;
 }
 

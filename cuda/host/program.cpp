@@ -12,7 +12,7 @@ namespace akunu::cuda {
 Schedules compile_schedules(const DispatchTable& table, const Geometry& geometry) {
     Schedules s{{}, {}, {}, {}, geometry};
     s.plain = compile_commands(table, geometry);
-    s.fused = fused(table, s.plain, geometry.blocks);
+    s.fused = fused(table, s.plain, geometry);
     s.streams = streams_of(table, s.plain, geometry);
     s.fused_streams = streams_of(table, s.fused, geometry);
     check_schedule(table, s.plain, s.streams, geometry.sizes().slot_bytes);

@@ -24,7 +24,7 @@ std::optional<OpCode> op_code(Op op);
 // The commands of a table, one for each. Throws UnsupportedError for one that no kernel runs.
 std::vector<Command> compile_commands(const DispatchTable& table, const Geometry& geometry);
 // The same with fewer commands, where one does the work of several; of rows of different sequences.
-std::vector<Command> fused(const DispatchTable& table, std::span<const Command> commands, u32 blocks);
+std::vector<Command> fused(const DispatchTable& table, std::span<const Command> commands, const Geometry& geometry);
 // How many commands of the table before its label's, and behind that, a command does the work of, too.
 struct Covered {
     std::size_t before, behind;
@@ -34,11 +34,47 @@ inline u32 shared_expert_of(const Command& c) {
     if (c.op == kOpNormExperts) return reinterpret_cast<const NormExpertsParams&>(c.params).shared;
     return c.op == kOpExpertsDown ? reinterpret_cast<const RowDownParams&>(c.params).shared : 0;
 }
+// Whether a command has what adapters add to its results.
+inline bool is_adapted(const Command& c) {
+    const bool multiplies = c.op == kOpMatmul || c.op == kOpGateUp || c.op == kOpNormQkv || c.op == kOpNormGateUp;
+    return multiplies && c.buffers[kAdapterChoices] != 0;
+}
+inline const AdaptedParams& adapted_params(const Command& c) {
+    return reinterpret_cast<const AdaptedParams&>(c.params[kAdaptedWord]);
+}
+inline u32 ranks_of(const Command& c) {
+    const auto& ranks = adapted_params(c).max_rank;
+    return ranks[0] + ranks[1] + ranks[2];
+}
+// Where the matmuls that such a command has stand in the table, behind the first one, its label; before one that has
+// adapters stands their A, and behind it their B.
+struct AdaptedPlaces {
+    std::size_t matmuls = 1, normed = 0, gated = 0;  // how many there are; 1: with a norm, with an activation
+    std::size_t at[3] = {}, end = 0;                 // of the matmuls; behind all commands
+
+    explicit AdaptedPlaces(const Command& c) : ranks_(adapted_params(c).max_rank) {
+        gated = c.op == kOpGateUp || c.op == kOpNormGateUp;
+        normed = c.op == kOpNormQkv || c.op == kOpNormGateUp;
+        matmuls = c.op == kOpNormQkv ? 3 : 1 + gated;
+        for (std::size_t i = 1; i < matmuls; ++i) at[i] = at[i - 1] + has(i - 1) + has(i) + 1;
+        end = at[matmuls - 1] + has(matmuls - 1) + gated + 1;
+    }
+    std::size_t has(std::size_t matmul) const { return ranks_[matmul] != 0 ? 1 : 0; }
+    // The first one that has adapters.
+    std::size_t first() const { return has(0) ? 0 : has(1) ? 1 : 2; }
+
+  private:
+    const u32* ranks_;
+};
 // Whether the router of kOpNormExperts has a norm of its own, which stands before it, and the experts' behind it.
 inline bool has_router_norm(const Command& c) {
     return !reinterpret_cast<const NormExpertsParams&>(c.params).route.has_choice_bias && c.buffers[kRouterNorm];
 }
 inline Covered covered_by(const Command& c) {
+    if (is_adapted(c)) {
+        const AdaptedPlaces at(c);
+        return {at.normed + at.has(0), at.end - 1};
+    }
     if (c.op == kOpDecodeAttention || c.op == kOpLatentValues || c.op == kOpNormSums) return {1, 1};
     if (c.op == kOpLatentQueries) return {1, 0};
     if (c.op == kOpNormRoute) return {1, reinterpret_cast<const NormRouteParams&>(c.params).shared ? 3u : 1u};

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "core/error.h"
+#include "cuda/host/streams.h"
 #include "cuda/host/words.h"
 #include "cuda/kernels/few_layout.h"
 #include "cuda/kernels/kv_layout.h"
@@ -45,6 +46,43 @@ constexpr BufferAt kSplitSinks = {1, 4};
 constexpr BufferAt kLatentQueriesBuffers[] = {{-1, 0}, {-1, 1}, {-1, 2}, {-1, 3}, {-1, 4}, {-1, 5}, {-1, 6}, {0, 2}};
 constexpr BufferAt kNormSumsBuffers[] = {{-1, 0}, {-1, 1}, {0, 0}, {0, 1}, {1, 2}, {1, 1}};
 constexpr BufferAt kLatentValuesBuffers[] = {{-1, 0}, {-1, 3}, {1, 2}};
+// Those of matmuls with adapters, whose label is the first one's.
+std::vector<BufferAt> adapted_buffers(const Command& c) {
+    const AdaptedPlaces places(c);
+    const auto of = [](std::size_t behind, int more, std::size_t buffer) {
+        return BufferAt{static_cast<int>(behind) + more, buffer};
+    };
+    const auto matmul = [&](std::size_t i, std::size_t buffer) { return of(places.at[i], 0, buffer); };
+    const auto adapter = [&](std::size_t buffer) { return of(places.at[places.first()], -1, buffer); };
+    const auto norm = [&](std::size_t buffer) { return of(0, -1 - static_cast<int>(places.has(0)), buffer); };
+    const auto activation = [&](std::size_t buffer) { return of(places.end, -1, buffer); };
+    const BufferAt none = adapter(5);  // rows of logits, of which such a command has none
+    std::vector<BufferAt> out(12, none);
+    std::size_t n = 0;
+    if (places.normed) out[n++] = norm(0);
+    out[n++] = places.normed ? norm(1) : matmul(0, 0);
+    for (std::size_t i = 0; i < places.matmuls; ++i) out[n++] = matmul(i, 1);
+    out[n++] = places.gated ? activation(2) : matmul(0, 2);
+    out[n++] = places.gated ? activation(3) : matmul(0, 3);
+    for (std::size_t i = 0; i < places.matmuls; ++i) {
+        if (places.has(i)) out[kAdapterParts + i] = of(places.at[i], -1, 1);
+    }
+    out[kAdaptedRows] = adapter(3);
+    out[kAdapterChoices] = adapter(4);
+    return out;
+}
+// The ops of the table that such a command does the work of.
+std::vector<Op> adapted_ops(const Command& c) {
+    const AdaptedPlaces places(c);
+    std::vector<Op> out(places.normed, Op::kNorm);
+    for (std::size_t i = 0; i < places.matmuls; ++i) {
+        if (places.has(i)) out.push_back(Op::kLoraA);
+        out.push_back(Op::kMatmul);
+        if (places.has(i)) out.push_back(Op::kLoraB);
+    }
+    if (places.gated) out.push_back(Op::kGateAct);
+    return out;
+}
 std::span<const BufferAt> joined_buffers(const Command& c) {
     if (c.op == kOpDecodeAttention) return kDecodeAttentionBuffers;
     if (c.op == kOpNormSums) return kNormSumsBuffers;
@@ -114,6 +152,7 @@ class Check {
     void place_commands() {
         runs_.resize(table_.commands.size());
         std::size_t stage = 0, held = 0;
+        std::size_t told[kWordBuffers] = {kNone, kNone, kNone, kNone};  // the stages whose blocks told something there
         for (std::size_t at = 0; at < commands_.size(); ++at) {
             const Command& c = commands_[at];
             if (c.label >= runs_.size()) refuse("command " + std::to_string(at) + " has no place in the table");
@@ -125,6 +164,10 @@ class Check {
             if (at != 0 && c.barrier) ++stage;
             if (at != 0 && c.barrier && !c.reads_words) ++held;
             check_words(at);
+            if (is_adapted(c)) {
+                expect(told[at % kWordBuffers] != stage, c, "words in the place of those that blocks may still read");
+                told[at % kWordBuffers] = stage;
+            }
             for (std::size_t i = c.label - before; i <= c.label + behind; ++i) {
                 if (runs_[i].at != kNone) refuse(name(i) + " is there twice");
                 runs_[i] = {at, stage, held};
@@ -151,7 +194,9 @@ class Check {
         const DispatchCmd& from = table_.commands[c.label];
         const bool attention = c.op == kOpDecodeAttention, route = c.op == kOpNormRoute;
         const bool experts = c.op == kOpNormExperts, shared = shared_expert_of(c) != 0;
-        const bool joined = !joined_buffers(c).empty();
+        const auto own = is_adapted(c) ? adapted_buffers(c) : std::vector<BufferAt>{};
+        const std::span<const BufferAt> places = own.empty() ? joined_buffers(c) : std::span(own);
+        const bool joined = !places.empty();
         const auto code = op_code(from.op);
         const auto neighbour = [&](std::size_t label) { return table_.commands[label].op; };
         // From this one on stand a norm, a router and its choice, of one row.
@@ -159,25 +204,42 @@ class Check {
             return neighbour(label) == Op::kNorm && neighbour(label + 1) == Op::kMatmul &&
                    neighbour(label + 2) == Op::kRoute && table_.max_rows == 1;
         };
+        // What adapters add, of one row where a norm is part of it.
+        const auto are_adapted = [&] {
+            const std::vector<Op> ops = adapted_ops(c);
+            for (std::size_t i = 0; i < ops.size(); ++i) {
+                if (neighbour(c.label - covered_by(c).before + i) != ops[i]) return false;
+            }
+            const AdaptedPlaces at(c);
+            for (std::size_t i = 0; i < at.matmuls; ++i) {
+                if (!at.has(i)) continue;
+                const auto p = table_.commands[c.label + at.at[i] - 1].params_as<LoraParams>();
+                const AdaptedParams& own = adapted_params(c);
+                if (p.max_rank != own.max_rank[i] || p.slot_words != own.slot_words) return false;
+            }
+            return ranks_of(c) != 0 && (!at.normed || table_.max_rows == 1);
+        };
+        const bool adapted = is_adapted(c);
         expect(
-            attention ? from.op == Op::kAttentionSplit || from.op == Op::kAttention
-            : experts ? from.op == Op::kExpertsGateUp && is_router(c.label - covered_by(c).before) &&
-                            (covered_by(c).before == 3 ? !shared || neighbour(c.label + 1) == Op::kGateUp
-                             : covered_by(c).before == 4
-                                 ? !shared && neighbour(c.label - 1) == Op::kNorm
-                                 : neighbour(c.label - 2) == Op::kMatmul && neighbour(c.label - 1) == Op::kRoute &&
-                                       neighbour(c.label + 1) == from.op)
+            adapted     ? are_adapted()
+            : attention ? from.op == Op::kAttentionSplit || from.op == Op::kAttention
+            : experts   ? from.op == Op::kExpertsGateUp && is_router(c.label - covered_by(c).before) &&
+                              (covered_by(c).before == 3 ? !shared || neighbour(c.label + 1) == Op::kGateUp
+                               : covered_by(c).before == 4
+                                   ? !shared && neighbour(c.label - 1) == Op::kNorm
+                                   : neighbour(c.label - 2) == Op::kMatmul && neighbour(c.label - 1) == Op::kRoute &&
+                                         neighbour(c.label + 1) == from.op)
             : route ? is_router(c.label - 1) && (covered_by(c).behind == 1 || (neighbour(c.label + 2) == Op::kMatmul &&
                                                                                neighbour(c.label + 3) == Op::kRoute))
-            : c.op == kOpNormSums ? neighbour(c.label - 1) == Op::kNorm && from.op == Op::kNormAdd &&
-                                        neighbour(c.label + 1) == Op::kNormAdd && table_.max_rows == 1
-            : c.op == kOpLatentQueries
-                ? from.op == Op::kHeadMatmul && neighbour(c.label - 1) == Op::kLatentKv && table_.max_rows == 1
-            : c.op == kOpLatentValues ? from.op == Op::kHeadMatmul && neighbour(c.label - 1) == Op::kAttentionMerge &&
-                                            neighbour(c.label + 1) == Op::kQuantize && table_.max_rows == 1
-            : shared                  ? from.op == Op::kExpertsDown && table_.max_rows == 1 &&
-                                            neighbour(c.label + 1) == (c.buffers[kSharedFactor] ? from.op : Op::kMatmul)
-                                      : code && c.op == *code,
+            : c.op == kOpNormSums      ? neighbour(c.label - 1) == Op::kNorm && from.op == Op::kNormAdd &&
+                                             neighbour(c.label + 1) == Op::kNormAdd && table_.max_rows == 1
+            : c.op == kOpLatentQueries ? from.op == Op::kHeadMatmul && neighbour(c.label - 1) == Op::kLatentKv &&
+                                             table_.max_rows == 1
+            : c.op == kOpLatentValues  ? from.op == Op::kHeadMatmul && neighbour(c.label - 1) == Op::kAttentionMerge &&
+                                             neighbour(c.label + 1) == Op::kQuantize && table_.max_rows == 1
+            : shared ? from.op == Op::kExpertsDown && table_.max_rows == 1 &&
+                           neighbour(c.label + 1) == (c.buffers[kSharedFactor] ? from.op : Op::kMatmul)
+                     : code && c.op == *code,
             c, "another op");
         expect(c.kv < kKvPairs && c.streams <= 2, c, "a type that is none");
         expect(c.n_patches <= std::size(c.patch_field), c, "too many patches");
@@ -186,7 +248,8 @@ class Check {
                                            sum->op == Op::kAllReduce && !sum->params_as<AllReduceParams>().gather)),
                c, "a sum of several GPUs that is none");
         for (u32 i = 0; i < c.n_patches; ++i) {
-            const u32 bytes = attention                                 ? sizeof(DecodeAttentionParams)
+            const u32 bytes = adapted && AdaptedPlaces(c).normed        ? 0
+                              : attention                               ? sizeof(DecodeAttentionParams)
                               : route || experts || c.op == kOpNormSums ? 0
                                                                         : from.param_bytes;
             expect(c.patch_field[i] < bytes / 4 && (c.patch_value[i] & kPatchSourceMask) <= kPatchKeys, c,
@@ -195,7 +258,7 @@ class Check {
         for (std::size_t i = 0; i < std::size(c.buffers); ++i) {
             const Binding* b = nullptr;
             if (!joined && i < from.n_buffers) b = sum && i == 2 ? &sum->buffers[1] : &from.buffers[i];
-            if (const auto places = joined_buffers(c); i < places.size()) {
+            if (i < places.size()) {
                 const bool split_sinks = i + 1 == places.size() && from.op == Op::kAttentionSplit;
                 const BufferAt p = split_sinks ? kSplitSinks : places[i];
                 b = &table_.commands[c.label + static_cast<std::size_t>(p.behind)].buffers[p.buffer];
@@ -214,6 +277,11 @@ class Check {
                 ++known;
             }
         };
+        if (adapted) {
+            const auto [before, behind] = covered_by(c);
+            for (std::size_t i = c.label - before; i <= c.label + behind; ++i) check_weights(table_.commands[i]);
+            return;
+        }
         check_weights(from);
         if (route && covered_by(c).behind == 3) check_weights(table_.commands[c.label + 2]);
         if (shared && !experts) check_weights(table_.commands[c.label + 1]);
@@ -243,21 +311,20 @@ class Check {
     }
 
     void check_stream(const Command& c, const Stream& s, u32 which) const {
-        const DispatchCmd& from = table_.commands[c.label];
+        const auto all = ring_weights(table_, c);
         expect(s.tile_bytes != 0 && s.tile_bytes % 16 == 0, c, "tiles of the ring that are no whole copies");
         expect(s.slot_bytes != 0 && s.slot_bytes % 16 == 0 && s.slot_bytes <= slot_bytes_, c,
                "parts of a tile that are larger than a slot of the ring");
         // Of two streams the second is that of v.
-        const auto places = weights_in(from);
-        expect(!places.empty(), c, "no weights for the ring to load");
-        std::size_t begin = 0, end = places.size();
-        if (c.streams == 2) (which == 0 ? end : begin) = places.size() - 1;
-        expect(s.k == padded_inputs(places[begin].cols), c, "other inputs than the ring counts");
+        expect(!all.empty(), c, "no weights for the ring to load");
+        std::size_t begin = 0, end = all.size();
+        if (c.streams == 2) (which == 0 ? end : begin) = all.size() - 1;
+        expect(s.k == padded_inputs(all[begin].cols), c, "other inputs than the ring counts");
         for (std::size_t i = begin; i < end; ++i) {
-            const Binding& b = from.buffers[places[i].buffer];
+            const Binding& b = all[i].at;
             const std::size_t n = i - begin;
             expect(s.at[n] == address(b), c, "other weights than the ring loads");
-            expect(s.tiles[n] == (places[i].rows + kTileRows - 1) / kTileRows, c, "other tiles than the ring loads");
+            expect(s.tiles[n] == (all[i].rows + kTileRows - 1) / kTileRows, c, "other tiles than the ring loads");
             expect(u64(s.tiles[n]) * s.tile_bytes <= b.end() - b.offset, c, "tiles behind the end of its weights");
         }
         for (std::size_t n = end - begin; n < std::size(s.tiles); ++n) {
@@ -265,7 +332,8 @@ class Check {
         }
         expect(s.pairs == (c.op == kOpGateUp || c.op == kOpNormGateUp ? 1u : 0u), c, "tiles that are not in turn");
         // Only where a command has few rows do its weights come through the ring.
-        const FieldInfo* field = find_field(op_info(from.op), "rows");
+        const bool normed = c.op == kOpNormQkv || c.op == kOpNormGateUp;
+        const FieldInfo* field = normed ? nullptr : find_field(op_info(table_.commands[c.label].op), "rows");
         u32 rows = 1, rows_from = kRowsGiven;
         if (field) {
             rows = c.params[field->offset / 4];

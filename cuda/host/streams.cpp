@@ -19,15 +19,10 @@ std::uint64_t tile_op_bytes(const Command& c, std::uint64_t cols) {
 
 std::uint64_t staged_bytes(std::uint64_t cols) { return parts_of(cols, 32) * 36 * sizeof(float); }
 
-namespace {
-
-// What is left of a block's memory for an op, where the ring has its least slots.
 std::uint64_t op_room(const Geometry& g) {
     const std::uint64_t taken = kSharedHead + kRingHead + std::uint64_t{kLeastSlots} * g.sizes().slot_bytes;
     return g.shared_bytes > taken ? g.shared_bytes - taken : 0;
 }
-
-}  // namespace
 
 void set_streams(const DispatchCmd& c, const std::vector<WeightPlace>& places, Command& out, const Geometry& g) {
     const bool normed = c.op == Op::kNormQkv || c.op == Op::kNormGateUp;
@@ -43,25 +38,31 @@ void set_streams(const DispatchCmd& c, const std::vector<WeightPlace>& places, C
         c.op == Op::kNormQkv && out.weights[2].codes && out.weights[2].reader != out.weights[0].reader ? 2 : 1;
 }
 
+std::vector<RingWeight> ring_weights(const DispatchTable& table, const Command& c) {
+    std::vector<RingWeight> out;
+    const auto [before, behind] = is_adapted(c) ? covered_by(c) : Covered{0, 0};
+    for (std::size_t i = c.label - before; i <= c.label + behind; ++i) {
+        const DispatchCmd& from = table.commands[i];
+        for (const WeightPlace& w : weights_in(from)) out.push_back({from.buffers[w.buffer], w.rows, w.cols});
+    }
+    return out;
+}
+
 namespace {
 
-// Of a command's weights of one type, those from `first` on and before `end`.
-Stream stream_of(const DispatchCmd& c, const Command& command, std::size_t first, std::size_t end, const Geometry& g) {
+// Of a command's weights those of one type.
+Stream stream_of(std::span<const RingWeight> weights, const Command& command, u32 reader, const Geometry& g) {
     Stream s{};
-    const auto places = weights_in(c);
-    const u32 reader = command.weights[first].reader;
-    std::size_t n = 0;
-    for (const WeightPlace& place : places) {
-        if (place.weight < first || place.weight >= end) continue;
-        s.at[n] = command.weights[place.weight].codes;
-        s.tiles[n++] = static_cast<u32>(parts_of(place.rows, kTileRows));
+    for (std::size_t i = 0; i < weights.size(); ++i) {
+        s.at[i] = reinterpret_cast<u64>(weights[i].at.as());
+        s.tiles[i] = static_cast<u32>(parts_of(weights[i].rows, kTileRows));
     }
-    s.pairs = c.op == Op::kGateUp || c.op == Op::kNormGateUp;
-    s.tile_bytes = static_cast<u32>(tile_bytes(reader, places[0].cols));
+    s.pairs = command.op == kOpGateUp || command.op == kOpNormGateUp;
+    s.tile_bytes = static_cast<u32>(tile_bytes(reader, weights[0].cols));
     s.slot_bytes = tile_layout(reader).slot_units(g.sizes().slot_bytes) * tile_layout(reader).unit_bytes();
     s.rows = 1;
     s.rows_from = kRowsGiven;
-    s.k = padded_inputs(places[0].cols);
+    s.k = padded_inputs(weights[0].cols);
     const auto take_rows = [&](std::uint32_t rows, std::size_t offset) {
         s.rows = rows;
         for (u32 i = 0; i < command.n_patches; ++i) {
@@ -70,8 +71,12 @@ Stream stream_of(const DispatchCmd& c, const Command& command, std::size_t first
             if (s.rows_from > kPatchKeys) throw UnsupportedError("a product has several rows for each of a step's");
         }
     };
-    if (c.op == Op::kMatmul) take_rows(c.params_as<MatmulParams>().rows, offsetof(MatmulParams, rows));
-    if (c.op == Op::kGateUp) take_rows(c.params_as<GateUpParams>().rows, offsetof(GateUpParams, rows));
+    if (command.op == kOpMatmul) {
+        take_rows(reinterpret_cast<const MatmulParams&>(command.params).rows, offsetof(MatmulParams, rows));
+    }
+    if (command.op == kOpGateUp) {
+        take_rows(reinterpret_cast<const GateUpParams&>(command.params).rows, offsetof(GateUpParams, rows));
+    }
     return s;
 }
 
@@ -80,10 +85,11 @@ Stream stream_of(const DispatchCmd& c, const Command& command, std::size_t first
 std::vector<Stream> streams_of(const DispatchTable& table, std::span<const Command> commands, const Geometry& g) {
     std::vector<Stream> out;
     for (const Command& c : commands) {
-        const DispatchCmd& from = table.commands[c.label];
-        const std::size_t all = std::size(c.weights);
-        if (c.streams != 0) out.push_back(stream_of(from, c, 0, c.streams == 2 ? all - 1 : all, g));
-        if (c.streams == 2) out.push_back(stream_of(from, c, all - 1, all, g));
+        if (c.streams == 0) continue;
+        const auto weights = ring_weights(table, c);
+        const auto first = std::span(weights).first(weights.size() - (c.streams - 1)), others = std::span(weights);
+        out.push_back(stream_of(first, c, c.weights[0].reader, g));
+        if (c.streams == 2) out.push_back(stream_of(others.last(1), c, std::end(c.weights)[-1].reader, g));
     }
     return out;
 }

@@ -16,8 +16,18 @@ std::uint64_t tile_op_bytes(const Command& c, std::uint64_t cols);
 // Those that stage_input (cuda/kernels/matvec.cuh) takes.
 std::uint64_t staged_bytes(std::uint64_t cols);
 
+// What is left of a block's memory for an op, where the ring has its least slots.
+std::uint64_t op_room(const Geometry& g);
+
 // The weights of a command that has few rows come through the ring, where their types lie in tiles.
 void set_streams(const DispatchCmd& c, const std::vector<WeightPlace>& places, Command& out, const Geometry& g);
+// The matrices of a command that come through the ring, in their order: those of all commands of the table that it does
+// the work of.
+struct RingWeight {
+    Binding at;
+    std::uint64_t rows, cols;
+};
+std::vector<RingWeight> ring_weights(const DispatchTable& table, const Command& c);
 // What commands read through the ring, in their order.
 std::vector<Stream> streams_of(const DispatchTable& table, std::span<const Command> commands, const Geometry& g);
 

@@ -13,6 +13,11 @@
 #endif
 #endif
 
+// Whether some command has adapters. The kernels of those that have none have nothing of it.
+#ifndef AKUNU_ADAPTERS
+#define AKUNU_ADAPTERS 1
+#endif
+
 namespace akunu::cuda {
 
 using u64 = unsigned long long;
@@ -267,6 +272,24 @@ struct LatentValuesParams {
     HeadMatmulParams product;
 };
 static_assert(sizeof(LatentValuesParams) <= kApartWord * 4, "a command has room for it");
+// A matmul, or those of q, k and v, or of gate and up, whose weights come through the ring, with what adapters add to
+// each: kLoraA, kMatmul and kLoraB of every matrix as one command, with the norm before them where there is one row,
+// and with kGateAct behind gate and up. The command is the one that there is without adapters, and has these besides:
+// behind its parameters the words that AdaptedParams has, and behind its buffers each matrix' part of the adapters,
+// rows, and choices.
+struct AdaptedParams {
+    u32 slot_words;
+    u32 max_rank[3];  // of each matrix; 0: there is none
+};
+constexpr u32 kAdaptedWord = 12, kAdapterParts = 7, kAdaptedRows = 10, kAdapterChoices = 11;
+static_assert(sizeof(MatmulParams) <= kAdaptedWord * 4 && sizeof(GateUpParams) <= kAdaptedWord * 4 &&
+                  sizeof(NormQkvParams) <= kAdaptedWord * 4 && sizeof(NormGateUpParams) <= kAdaptedWord * 4,
+              "parameters end before them");
+// What A gives, of so many ranks of all matrices, is left as words: of one row's each warp's part, of more rows sums.
+// Then it is in a block's memory, and behind it the numbers of the rows' adapters.
+constexpr u32 kMostRankSums = 4096;  // of several rows
+constexpr u32 rank_words(u32 ranks, u32 rows) { return rows == 1 ? ranks * kWarps : (rows * ranks + 1) / 2 * 2; }
+constexpr u32 rank_bytes(u32 ranks, u32 rows) { return (rows * (ranks + 1) * 4 + 15) / 16 * 16; }
 // Inputs of a head's weights of which a warp has two rows side by side, so that words take both.
 constexpr u32 kMostPairedInputs = 16 * 32;
 // Inputs that a thread of the router loads at once, four by four.

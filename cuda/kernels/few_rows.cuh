@@ -7,6 +7,7 @@
 // their bits, and exact; what a product of a group gives is scaled as F32.
 #pragma once
 
+#include "adapters.cuh"
 #include "few_bytes.cuh"
 #include "halves.cuh"
 #include "matvec.cuh"
@@ -313,8 +314,9 @@ AKUNU_DEVICE float team_sum(u32 sums, u32 warps, u32 m, u32 r) {
 }
 
 // The results of some tiles, or of pairs, whose sums begin there.
-template <u32 kLaneRows>
-AKUNU_DEVICE void store_tiles(Block b, const TileJob& job, u32 rows, u32 team_warps, u32 first, u32 behind, u32 sums) {
+template <u32 kLaneRows, typename Added>
+AKUNU_DEVICE void store_tiles(Block b, const TileJob& job, u32 rows, u32 team_warps, u32 first, u32 behind, u32 sums,
+                              const Added& adapters) {
     const u32 r = thread_id() % kTileRows;
     u32 tile = first, m = thread_id() / kTileRows;
     while (true) {
@@ -325,14 +327,15 @@ AKUNU_DEVICE void store_tiles(Block b, const TileJob& job, u32 rows, u32 team_wa
             const u32 team =
                 sums + ((tile - first) << job.pairs) * kTileSumsBytes + m / kTeamRows * team_warps * kWarpSumsBytes;
             const auto sum = [&](u32 at) { return team_sum<kLaneRows>(at, team_warps, m % kTeamRows, r); };
-            const float v = job.factor[0] * sum(team);
-            store_few(b, m, row, v, job.pairs ? job.factor[1] * sum(team + kTileSumsBytes) : 0.0f);
+            const auto add = [&](float v, u32 matrix) { return adapters.add(v, matrix, m, row, kFewMemory.tiles); };
+            const float v = add(job.factor[0] * sum(team), 0);
+            store_few(b, m, row, v, job.pairs ? add(job.factor[1] * sum(team + kTileSumsBytes), 1) : 0.0f);
         }
         m += kThreads / kTileRows;
     }
 }
 
-template <u32 kReader, typename Products>
+template <u32 kReader, typename Products, typename Added>
 AKUNU_DEVICE_CALL void few_rows_by(Block b) {
     constexpr TileLayout kLayout = tile_layout(kReader);
     constexpr u32 kSlotSteps = kLayout.slot_units(kSizes.slot_bytes) * kLayout.steps();
@@ -345,7 +348,11 @@ AKUNU_DEVICE_CALL void few_rows_by(Block b) {
     const Products products(in, m0, warp, lane);
     RingReader ring(warp);
     u32 staged = job.k;  // from which input on
+    const Added adapters(b, job, rows);
+    const u32 tiles = kFewMemory.tiles + adapters.bytes();
+    const auto first_unit = adapters.ask(job);
     b.wait();
+    adapters.leave(in.x, first_unit);
     for (u32 first = job.begin; first < end; first += pass) {
         const u32 behind = smaller(first + pass, end);
         for (u32 k0 = 0; k0 < job.k; k0 += in.chunk()) {
@@ -357,8 +364,7 @@ AKUNU_DEVICE_CALL void few_rows_by(Block b) {
                 staged = k0;
             }
             for (u32 part = first << job.pairs; part < behind << job.pairs; ++part) {
-                const u32 to =
-                    kFewMemory.tiles + (part - (first << job.pairs)) * kTileSumsBytes + warp * kWarpSumsBytes;
+                const u32 to = tiles + (part - (first << job.pairs)) * kTileSumsBytes + warp * kWarpSumsBytes;
                 float sum[kBlocks][2 * kLaneRows] = {};
                 if (k0 != 0) {
                     AKUNU_UNROLL
@@ -379,18 +385,26 @@ AKUNU_DEVICE_CALL void few_rows_by(Block b) {
                 for (u32 n = 0; n < kBlocks; ++n) store_lane_sums(to + lane_sums(n, lane), sum[n]);
             }
         }
+        if (first == job.begin) adapters.take(kFewMemory.tiles);
         sync_block();
-        store_tiles<kLaneRows>(b, job, rows, team_warps, first, behind, kFewMemory.tiles);
+        store_tiles<kLaneRows>(b, job, rows, team_warps, first, behind, tiles, adapters);
     }
     ring.keep(warp, lane);
 }
 
+template <u32 kReader, typename Added>
+AKUNU_DEVICE void few_rows_with(Block b) {
+    if constexpr (kReader == kReadQ4_K || kReader == kReadQ6_K) {
+        if (ring_rows(b.command()) <= kByteRows) return few_rows_by<kReader, ByteProducts<kReader>, Added>(b);
+    }
+    few_rows_by<kReader, HalfProducts<kReader>, Added>(b);
+}
 template <u32 kReader>
 AKUNU_DEVICE void few_rows(Block b) {
-    if constexpr (kReader == kReadQ4_K || kReader == kReadQ6_K) {
-        if (ring_rows(b.command()) <= kByteRows) return few_rows_by<kReader, ByteProducts<kReader>>(b);
-    }
-    few_rows_by<kReader, HalfProducts<kReader>>(b);
+#if AKUNU_ADAPTERS
+    if (any_of_warp(is_adapted(b))) return few_rows_with<kReader, FewAdapters>(b);
+#endif
+    few_rows_with<kReader, NoAdapters>(b);
 }
 
 }  // namespace akunu::cuda

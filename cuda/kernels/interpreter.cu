@@ -94,17 +94,22 @@ AKUNU_DEVICE void run_weights(Block b) {
 }
 
 // A row times weights that come through the ring, of up to two types.
+template <typename Adapter>
 AKUNU_DEVICE void run_row(Block b, u32 readers) {
     for (u32 second = 0; second < 2; ++second, readers >>= 8) {
-#define X(reader)                                                                       \
-    if constexpr (tile_layout(reader).inputs != 0) {                                    \
-        if (any_of_warp((readers & 255) == (reader) + 1)) row_tiles<reader>(b, second); \
+#define X(reader)                                                                                \
+    if constexpr (tile_layout(reader).inputs != 0) {                                             \
+        if (any_of_warp((readers & 255) == (reader) + 1)) row_tiles<reader, Adapter>(b, second); \
     }
         AKUNU_READERS
 #undef X
         if (any_of_warp(readers < 256)) return;
     }
 }
+
+#if AKUNU_ADAPTERS
+AKUNU_DEVICE_CALL void run_adapted_row(Block b, u32 readers) { run_row<RowAdapter>(b, readers); }
+#endif
 
 // A few rows.
 AKUNU_DEVICE void run_few(Block b, u32 readers) {
@@ -250,7 +255,10 @@ AKUNU_DEVICE void run_decoding(Block b) {
 }
 
 AKUNU_DEVICE void run_command(Block b, u32 way, u32 readers) {
-    if (any_of_warp(way == kOneRow)) return run_row(b, readers);
+#if AKUNU_ADAPTERS
+    if (any_of_warp(way == kOneRow && is_adapted(b))) return run_adapted_row(b, readers);
+#endif
+    if (any_of_warp(way == kOneRow)) return run_row<NoAdapter>(b, readers);
     if (any_of_warp(way == kDecoding)) return run_decoding(b);
     if (any_of_warp(way == kNoShare)) return b.wait();
     if (any_of_warp(way == kOtherWay)) return run_other(b);

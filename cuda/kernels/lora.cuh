@@ -52,23 +52,22 @@ AKUNU_DEVICE float dot_halves(const uint4& a, const float4& x, const float4& y) 
 }
 
 // A thread's share of a row of A times a row of x.
-AKUNU_DEVICE float share_of_product(const LoraParams& p, const u16* a, const u8* x) {
-    const bool half = p.format == kActF16;
+AKUNU_DEVICE float share_of_product(u32 k, bool half, const u16* a, const u8* x) {
     float sum = 0.0f;
-    if (p.k % 8 != 0) {
-        for (u32 i = thread_id(); i < p.k; i += kThreads) {
+    if (k % 8 != 0) {
+        for (u32 i = thread_id(); i < k; i += kThreads) {
             const float v =
                 half ? half_to_float(reinterpret_cast<const u16*>(x)[i]) : reinterpret_cast<const float*>(x)[i];
             sum += half_to_float(load_weights2(a + i)) * v;
         }
     } else if (half) {
         AKUNU_UNROLL_TWICE
-        for (u32 i = thread_id() * 8; i < p.k; i += kThreads * 8) {
+        for (u32 i = thread_id() * 8; i < k; i += kThreads * 8) {
             sum += dot_halves(load_weights16(a + i), *reinterpret_cast<const uint4*>(x + i * 2));
         }
     } else {
         AKUNU_UNROLL_TWICE
-        for (u32 i = thread_id() * 8; i < p.k; i += kThreads * 8) {
+        for (u32 i = thread_id() * 8; i < k; i += kThreads * 8) {
             const float4* v = reinterpret_cast<const float4*>(x + i * 4);
             sum += dot_halves(load_weights16(a + i), v[0], v[1]);
         }
@@ -142,7 +141,8 @@ AKUNU_DEVICE_CALL void lora_a(Block b) {
         if (any_of_warp(choice.number == 0)) continue;
         const AdapterPart part = adapter_part(b, choice.number);
         if (any_of_warp(rank >= part.rank)) continue;
-        const float share = share_of_product(p, part.a + u64(rank) * p.k, x + u64(row) * row_bytes);
+        const float share =
+            share_of_product(p.k, p.format == kActF16, part.a + u64(rank) * p.k, x + u64(row) * row_bytes);
         const float sum = reduce_block(b, share, Add());
         if (thread_id() == 0) t[u64(row) * p.max_rank + rank] = sum * part.scale * choice.scale;
     }

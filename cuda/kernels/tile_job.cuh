@@ -15,9 +15,13 @@ struct Share {
     u32 begin, end;
 };
 AKUNU_DEVICE u32 blocks_with_less(u32 tiles) { return grid_blocks() - tiles % grid_blocks(); }
-AKUNU_DEVICE Share share_of(u32 tiles, u32 pairs, u32 k) {
+// Of the blocks, the first of which have less, which one this is.
+AKUNU_DEVICE u32 share_place(u32 pairs, u32 k) {
     const u32 first = pairs ? blocks_with_less(k / kTileRows) : 0;
-    const u32 at = block_id() + (block_id() < first ? grid_blocks() : 0) - first;
+    return block_id() + (block_id() < first ? grid_blocks() : 0) - first;
+}
+AKUNU_DEVICE Share share_of(u32 tiles, u32 pairs, u32 k) {
+    const u32 at = share_place(pairs, k);
     const u32 each = tiles / grid_blocks(), less = blocks_with_less(tiles);
     const u32 begin = at * each + (at > less ? at - less : 0);
     return {begin, begin + each + (at >= less)};

@@ -112,6 +112,12 @@ struct DecodeUnit {
     u32 page, page_before;  // of the row's own key, and where it is needed the one before
 };
 
+// The adapter of a launch's only row, once it is known.
+struct LaunchAdapter {
+    u32 known;
+    AdapterChoice choice;
+};
+
 // A slot of the ring, and how often its barriers have passed, odd or even.
 struct RingPlace {
     u32 slot, phase;
@@ -141,8 +147,11 @@ struct BlockState {
     u32 pages[kWarps][4];         // of the keys that a warp takes first of its team's unit
     u32 slot[kWarps];             // of the command that a warp is at
     RingPlace read[kWarps];       // what a warp reads next
-    Walk walk[2];                 // of the commands in shared memory
-    TileJob job[2][2];            // and what they multiply that comes through the ring
+#if AKUNU_ADAPTERS
+    LaunchAdapter adapter;
+#endif
+    Walk walk[2];       // of the commands in shared memory
+    TileJob job[2][2];  // and what they multiply that comes through the ring
 };
 AKUNU_DEVICE BlockState& block_state() {
     return *reinterpret_cast<BlockState*>(shared_memory() + kSharedHead - sizeof(BlockState));
@@ -280,6 +289,14 @@ AKUNU_DEVICE void enter(const Launch& launch, u32 slot) {
 #endif
         idle &= job.begin == job.end;
     }
+#if AKUNU_ADAPTERS
+    // A block without tiles may have rows of adapters' A.
+    if (now.way == kOneRow && c.buffers[kAdapterChoices] != 0) {
+        const u32* const ranks = reinterpret_cast<const AdaptedParams*>(c.params + kAdaptedWord)->max_rank;
+        const TileJob& job = block_state().job[slot][0];
+        idle &= share_place(job.pairs, job.k) >= ranks[0] + ranks[1] + ranks[2];
+    }
+#endif
     // Words of earlier commands are for those who have something to do with them: others may come when they are gone.
     if (now.way == kOneRow && idle) now.way = kNoShare;
 }

@@ -131,7 +131,7 @@ void mutate(const DispatchTable& t, std::vector<Command> commands, std::vector<S
         field(c.streams, 3, "too many streams");
         field(c.streams, c.streams ? 0 : 1, "another number of streams");
         for (u32 p = 0; p < c.n_patches; ++p) {
-            field(c.patch_field[p], 16, "a patch behind the parameters");
+            field(c.patch_field[p], std::size(c.params) - 1, "a patch behind the parameters");
             field(c.patch_value[p], kPatchKeys + 1, "a patch of nothing");
         }
     }
@@ -230,7 +230,7 @@ void check_consumed(const DispatchTable& table, std::size_t at, const Fusions& f
 
 void check_fusion(const DispatchTable& decode) {
     const auto fusions = [](const DispatchTable& t) {
-        return std::ranges::count(fused(t, compile_commands(t, geometry()), geometry().blocks), u32{kOpDecodeAttention},
+        return std::ranges::count(fused(t, compile_commands(t, geometry()), geometry()), u32{kOpDecodeAttention},
                                   &Command::op);
     };
     const auto all = fusions(decode);
@@ -251,7 +251,7 @@ void check_fusion(const DispatchTable& decode) {
 // A matmul whose results all GPUs add up.
 void check_joined_sums(const DispatchTable& decode) {
     const auto fusions = [](const DispatchTable& t) {
-        const auto commands = fused(t, compile_commands(t, geometry()), geometry().blocks);
+        const auto commands = fused(t, compile_commands(t, geometry()), geometry());
         return std::ranges::count_if(commands, [](const Command& c) { return c.reduces == 1; });
     };
     std::size_t sum = 0;
@@ -272,6 +272,102 @@ struct LayerCounts {
 std::unique_ptr<Engine> planned(const SyntheticModel& m, std::uint32_t cards = 1) {
     return std::make_unique<Engine>(std::make_unique<cuda::PlanDevice>(chip(), cards), m.config, m.source(),
                                     EngineOptions{.context = 96, .parallel = 2}, Progress{});
+}
+
+// An adapter of this rank in every layer whose name has one of some parts, or in all.
+std::vector<AdapterTensors> adapter_of(Engine& engine, u32 rank, std::vector<std::vector<float>>& values,
+                                       const std::vector<const char*>& parts = {""}) {
+    std::vector<AdapterTensors> out;
+    for (std::size_t i = 0; i < engine.linears().size(); ++i) {
+        const Linear& l = engine.linears()[i];
+        const auto names = [&](const char* part) { return l.name.find(part) != std::string::npos; };
+        if (!l.name.starts_with("layers.") || std::ranges::none_of(parts, names)) continue;
+        const std::span<const float> a = values.emplace_back(rank * l.cols, 0.5f);
+        const std::span<const float> b = values.emplace_back(rank * l.rows, 0.5f);
+        out.push_back({.linear = static_cast<u32>(i + 1), .rank = rank, .scale = 1.0f, .a = a, .b = b});
+    }
+    return out;
+}
+
+// Commands of a layer with adapters, of which the first is checked as all programs are.
+LayerCounts adapted_layer(DType weights, Phase phase, Counts& n, const std::vector<const char*>& parts = {""}) {
+    const auto engine = planned(synthetic_model(weights));
+    std::vector<std::vector<float>> values;
+    engine->adapters().add(adapter_of(*engine, 16, values, parts));
+    const DispatchTable& table = engine->adapters().body(phase).table;
+    const Schedules s = compile_schedules(table, geometry());
+    mutate(table, s.plain, s.streams, n);
+    mutate(table, s.fused, s.fused_streams, n);
+    LayerCounts found;
+    for (const Command& c : s.fused) {
+        if (table.labels[c.label].layer != 1) continue;
+        ++found.commands;
+        found.barriers += c.barrier && !c.reads_words;
+        found.words += c.reads_words;
+    }
+    return found;
+}
+
+// Five commands with adapters that need not wait for one another have words in four places.
+void check_rank_words(DispatchTable t) {
+    std::size_t key = 0;
+    while (t.labels[key].name != "attn_k_lora_a") ++key;
+    static std::byte results[4][1 << 16], sums[4][1 << 16];
+    for (std::size_t i = 0; i < 4; ++i) {
+        const std::size_t at = key + 3 * (i + 1);
+        for (std::size_t k = 0; k < 3; ++k) {
+            t.commands.insert(t.commands.begin() + static_cast<std::ptrdiff_t>(at + k), t.commands[key + k]);
+            t.labels.insert(t.labels.begin() + static_cast<std::ptrdiff_t>(at + k), t.labels[key + k]);
+        }
+        const auto moved = [](Binding& b, std::byte* to) {
+            b = {{.handle = to, .device = to, .size = b.end() - b.offset}, 0};
+        };
+        moved(t.commands[at].buffers[2], sums[i]);
+        moved(t.commands[at + 1].buffers[2], results[i]);
+        t.commands[at + 2].buffers[0] = t.commands[at].buffers[2];
+        t.commands[at + 2].buffers[2] = t.commands[at + 1].buffers[2];
+    }
+    set_barriers(t.commands);
+    Schedules s = compile_schedules(t, geometry());
+    std::vector<Command*> keys;
+    for (Command& c : s.fused) {
+        if (t.labels[c.label].name == "attn_k" && t.labels[c.label].layer == 0) keys.push_back(&c);
+    }
+    check(keys.size() == 5 && is_adapted(*keys[4]), "they are five");
+    check(!keys[0]->barrier && !keys[1]->barrier && !keys[2]->barrier && keys[3]->barrier && !keys[4]->barrier,
+          "the one behind q and three of them waits");
+    keys[3]->barrier = 0;
+    check(refusal(t, s.fused, s.fused_streams).find("in the place of") != std::string::npos, "or is refused");
+}
+
+// Each command of the table that is part of a sum with adapters is taken whole.
+void check_adapted() {
+    const auto engine = planned(synthetic_model(DType::Q4_0));
+    std::vector<std::vector<float>> values;
+    engine->adapters().add(adapter_of(*engine, 4, values));
+    const auto fusions = [](const DispatchTable& t) {
+        return std::ranges::count_if(fused(t, compile_commands(t, geometry()), geometry()), is_adapted);
+    };
+    const DispatchTable& table = engine->adapters().body(Phase::kBatch).table;
+    std::size_t sums = 0, output = 0;
+    for (std::size_t i = 0; i < table.commands.size(); ++i) {
+        if (table.commands[i].op != Op::kLoraA) continue;
+        ++sums;
+        if (table.labels[i].name == "attn_output_lora_a" && output == 0) output = i;
+    }
+    check(sums == 14 && fusions(table) == 12, "all products are sums with adapters, gate's and up's one of both");
+    for (std::size_t i = output; i < output + 3; ++i) check_consumed(table, i, fusions);
+    check_rank_words(table);
+    for (const char* const field : {"softcap", "activation", "format"}) {
+        DispatchTable t = table;
+        set_word(t.commands[output + 1], find_field(op_info(Op::kMatmul), field)->offset, 2);
+        check(fusions(t) == 11, "nothing is added to what went through a function");
+    }
+    for (const char* const field : {"n", "max_rank", "slot_words", "gather"}) {
+        DispatchTable t = table;
+        set_word(t.commands[output], find_field(op_info(Op::kLoraA), field)->offset, 1);
+        check(fusions(t) == 11, "both products of an adapter are of the same");
+    }
 }
 
 }  // namespace
@@ -330,6 +426,18 @@ int main() {
     check(layer_of(synthetic_experts(DType::Q4_0, Beside::kPlain), 1) == LayerCounts{5, 1, 4}, "a plain one");
     check(layer_of(synthetic_experts(DType::Q4_0, Beside::kNormed), 1) == LayerCounts{8, 3, 3}, "one with norms");
     check(layer_of(synthetic_latents(DType::Q4_0), 0) == LayerCounts{8, 4, 4}, "latent attention");
+    // With adapters a layer has the commands that it has without them, and waits for as many words; prompts have all.
+    for (const DType weights : {DType::Q4_0, DType::Q6_K, DType::F16}) {
+        check(adapted_layer(weights, Phase::kDecode, n) == LayerCounts{5, 0, 5}, "one row with adapters");
+        check(adapted_layer(weights, Phase::kBatch, n) == LayerCounts{9, 7, 0}, "a few rows with adapters");
+    }
+    using Parts = std::vector<const char*>;
+    for (const Parts& parts : {Parts{"attn_q", "attn_v"}, Parts{"attn_k", "ffn_up"}, Parts{"attn_v", "ffn_gate"}}) {
+        check(adapted_layer(DType::Q4_0, Phase::kDecode, n, parts) == LayerCounts{5, 0, 5}, "one row with some");
+        check(adapted_layer(DType::Q4_0, Phase::kBatch, n, parts) == LayerCounts{9, 7, 0}, "a few rows with some");
+    }
+    check(adapted_layer(DType::Q5_1, Phase::kDecode, n) == LayerCounts{25, 12, 0}, "weights that are not in tiles");
+    check_adapted();
     std::printf("refused: %d barriers, %d swaps, %d addresses, %d fields, %d streams\n", n.barriers, n.swaps,
                 n.addresses, n.fields, n.streams);
 
