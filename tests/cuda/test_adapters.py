@@ -96,6 +96,7 @@ CASES: list[tuple[list[int], list[int | None]]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("weights", SHAPES)
 @pytest.mark.parametrize("blocks", [1, 7])
 def test_a_step_adds_what_the_cpu_adds(run: Run, draw: Draw, weights: str, blocks: int) -> None:
