@@ -15,7 +15,7 @@
 
 // Whether some command has adapters. The kernels of those that have none have nothing of it.
 #ifndef AKUNU_ADAPTERS
-#define AKUNU_ADAPTERS 1
+#define AKUNU_ADAPTERS (AKUNU_CARDS == 1)  // several GPUs refuse them
 #endif
 
 namespace akunu::cuda {

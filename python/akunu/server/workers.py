@@ -34,9 +34,10 @@ CLIENT: Final[ContextVar[str]] = ContextVar("akunu.client", default="")
 _SMALL_THREADS: Final = 2
 _LARGE_THREADS: Final = 2
 _COMPILE_THREADS: Final = 2
-_COMPILE_NICE: Final = 10
+_COMPILE_NICE: Final = 5
 """The priority of these threads is lower by this: they compute for long without Python's lock, and where all
-processors have to do, a step of the engine would wait 4 ms and more for the end of their slices."""
+processors have to do, a step of the engine would wait 4 ms and more for the end of their slices. A third of
+an engine thread's share of a processor is left for them: who waits for a constraint, waits for them."""
 _CHANGES: Final = 2
 
 P = ParamSpec("P")
