@@ -231,7 +231,7 @@ def test_a_key_that_asks_for_much_keeps_no_other_from_its_turn(key_file):
         wait_until(lambda: refused() == 4)
         scheduler = served.ember.model._scheduler
         wait_until(lambda: len(scheduler.running()) == 2)
-        body = {"model": "ember", "prompt": "x", "max_tokens": 3}
+        body = {"model": "ember", "prompt": "x", "max_tokens": 3, "temperature": 0}
         answer = served.http.post("/v1/completions", json=body, headers={"x-api-key": "alicesecret1"})
         assert answer.json()["usage"]["completion_tokens"] == 3
         assert served.ember.queued == 4  # bob's, none of which has ended
