@@ -11,7 +11,7 @@
 
 namespace akunu::cuda {
 
-// Of one row: the norm before experts, their router and its choice, of one row; and those of a shared expert.
+// The norm before experts, their router and its choice, of one row; and those of a shared expert.
 std::optional<Command> norm_route(std::span<const DispatchCmd> c, std::span<const Command> commands);
 // The same as `route`, which norm_route made, and the products with gates and ups of the experts that are chosen, and
 // of a shared expert. Where another norm of the same row stands before these, that of `route` is the router's own.

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstring>
 #include <optional>
+#include <type_traits>
 
 #include "cuda/host/consumed.h"
 #include "cuda/host/joined.h"
@@ -158,7 +159,7 @@ std::optional<GateUpParams> take_activation(std::span<const DispatchCmd> c, cons
 // `results`: words that the command may leave besides.
 std::optional<Command> adapted(Command out, std::span<const Sum> sums, const Geometry& g, u32 max_rows, u32 results) {
     AdaptedParams p{.slot_words = 0, .max_rank = {}};
-    std::array<Binding, 12> buffers;
+    std::array<Binding, std::extent_v<decltype(Command::buffers)>> buffers;
     u32 ranks = 0;
     for (std::size_t i = 0; i < sums.size(); ++i) {
         const Sum& s = sums[i];

@@ -1,6 +1,7 @@
 #include "cuda/host/schedule.h"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <optional>
 #include <string>
@@ -57,7 +58,7 @@ std::vector<BufferAt> adapted_buffers(const Command& c) {
     const auto norm = [&](std::size_t buffer) { return of(0, -1 - static_cast<int>(places.has(0)), buffer); };
     const auto activation = [&](std::size_t buffer) { return of(places.end, -1, buffer); };
     const BufferAt none = adapter(5);  // rows of logits, of which such a command has none
-    std::vector<BufferAt> out(12, none);
+    std::vector<BufferAt> out(std::size(c.buffers), none);
     std::size_t n = 0;
     if (places.normed) out[n++] = norm(0);
     out[n++] = places.normed ? norm(1) : matmul(0, 0);
@@ -152,7 +153,8 @@ class Check {
     void place_commands() {
         runs_.resize(table_.commands.size());
         std::size_t stage = 0, held = 0;
-        std::size_t told[kWordBuffers] = {kNone, kNone, kNone, kNone};  // the stages whose blocks told something there
+        std::array<std::size_t, kWordBuffers> told;  // the stages whose blocks told something there
+        told.fill(kNone);
         for (std::size_t at = 0; at < commands_.size(); ++at) {
             const Command& c = commands_[at];
             if (c.label >= runs_.size()) refuse("command " + std::to_string(at) + " has no place in the table");

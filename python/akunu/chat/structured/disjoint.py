@@ -39,7 +39,7 @@ def differ(root: Any, schemas: Any) -> bool:
 def _disjoint(root: Any, first: Any, second: Any, depth: int) -> bool:
     if first is False or second is False:
         return True
-    if depth == 0 or not isinstance(first, dict) or not isinstance(second, dict):
+    if depth == 0 or not isinstance(first, Mapping) or not isinstance(second, Mapping):
         return False
     for one, other in ((first, second), (second, first)):
         if isinstance(one.get("$ref"), str):
@@ -94,7 +94,7 @@ def _written(value: Any) -> str:
     """Return equal texts for equal values: 1 and 1.0 are one number."""
 
     def plain(part: Any) -> Any:
-        if isinstance(part, dict):
+        if isinstance(part, Mapping):
             return {str(key): plain(each) for key, each in part.items()}
         if isinstance(part, list):
             return [plain(each) for each in part]
@@ -130,7 +130,7 @@ def _names(schema: Mapping[str, Any]) -> list[str]:
 def _apart(root: Any, one: Mapping[str, Any], other: Mapping[str, Any], name: str, depth: int) -> bool:
     """Whether a property that `one` requires tells its objects from those of `other`."""
     own, others = one.get("properties") or {}, other.get("properties") or {}
-    if not isinstance(own, dict) or not isinstance(others, dict):
+    if not isinstance(own, Mapping) or not isinstance(others, Mapping):
         return False
     if name not in others:
         return other.get("additionalProperties") is False and not other.get("patternProperties")
