@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import astuple, dataclass
+from typing import Final
 
-__all__ = ["Memory", "bytes_text", "give_back"]
+__all__ = ["Memory", "bytes_text", "give_back", "keep_freed"]
+
+_KEEPING: Final = {
+    -3: 32 << 20,  # M_MMAP_THRESHOLD: the largest that glibc takes
+    -1: 32 << 20,  # M_TRIM_THRESHOLD
+}
+"""Options of `mallopt` by their numbers in malloc.h."""
 
 
 def bytes_text(n: float) -> str:
@@ -66,16 +74,34 @@ class Memory:
         return self.weights + self.weights_mapped + self.kv_cache + self.scratch
 
 
+def keep_freed() -> None:
+    """Have the C library keep large blocks that are freed, for the next ones, until `give_back` (glibc).
+
+    By itself it asks the system for each large block anew, and the first use of its pages takes longer than
+    what is done with them. Threads have heaps of their own: each keeps up to 32 MiB, and `give_back` reaches
+    the free end of the main thread's alone.
+    """
+    if mallopt := _of_libc("mallopt", "c_int", "c_int"):
+        for option, value in _KEEPING.items():
+            mallopt(option, value)
+
+
 def give_back() -> None:
     """Give the system the memory that was freed and that the C library keeps, where it has a way (glibc).
 
     It returns by itself only what lies at the end of its heap, so a small object can keep a lot.
     """
+    if trim := _of_libc("malloc_trim", "c_size_t"):
+        trim(0)
+
+
+def _of_libc(name: str, *types: str) -> Callable[..., int] | None:
+    """Return a function of the C library, or None where it has none of this name."""
     import ctypes
 
     try:
-        trim = ctypes.CDLL(None).malloc_trim
+        function: Callable[..., int] = getattr(ctypes.CDLL(None), name)
     except (AttributeError, OSError, TypeError):
-        return
-    trim.argtypes = [ctypes.c_size_t]
-    trim(0)
+        return None
+    function.argtypes = [getattr(ctypes, kind) for kind in types]  # type: ignore[attr-defined]
+    return function

@@ -18,6 +18,7 @@ import uvicorn
 from starlette.applications import Starlette
 
 from akunu.base.errors import AkunuError
+from akunu.base.memory import keep_freed
 from akunu.server.connections import ConnectionConfig, ConnectionLimits, Sparingly
 from akunu.server.errors import ApiError
 from akunu.server.generations import Server
@@ -186,6 +187,7 @@ def serve(app: Starlette, sock: socket.socket, on_ready: Callable[[], None], *mo
     """
     server: Server = app.state.server
     raise_descriptors()
+    keep_freed()  # a body's text and what is read from it are large, and others wait while it is read
     config = uvicorn_config(app)
 
     async def run() -> None:

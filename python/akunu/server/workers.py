@@ -18,6 +18,7 @@ from contextvars import ContextVar, copy_context
 from typing import Any, Final, NamedTuple, ParamSpec, TypeVar
 
 from akunu.api.item_streams import StreamThreads
+from akunu.base.memory import give_back
 from akunu.server.errors import ApiError
 
 __all__ = ["CLIENT", "COMPILE_SECONDS", "LARGE", "Workers"]
@@ -174,8 +175,14 @@ class Workers:
             ) from error  # fmt: skip
 
     async def change(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """The result of `work`, which loads or unloads a model."""
-        change = functools.partial(work, *args, **kwargs)
+        """The result of `work`, which loads or unloads a model. What it has freed goes back to the system."""
+
+        def change() -> T:
+            try:
+                return work(*args, **kwargs)
+            finally:
+                give_back()
+
         return await asyncio.get_running_loop().run_in_executor(self._changes, change)
 
     async def fetch(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
