@@ -24,9 +24,9 @@ function(akunu_add_cuda target)
     DEPFILE ${text}.d
     COMMENT "CUDA kernels as text"
     VERBATIM)
-  set_source_files_properties(${text} PROPERTIES COMPILE_OPTIONS -Wno-overlength-strings)
+  akunu_add_text(${target} akunu_cuda_text ${text})
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/cuda/host/*.cpp)
-  target_sources(${target} PRIVATE ${sources} ${text})
+  target_sources(${target} PRIVATE ${sources})
   # The one file that asks: the other objects are then the same with CUDA and without.
   set_property(SOURCE ${PROJECT_SOURCE_DIR}/cpp/engine/registry.cpp APPEND PROPERTY COMPILE_DEFINITIONS AKUNU_CUDA=1)
   target_link_libraries(${target} PUBLIC ${CMAKE_DL_LIBS})

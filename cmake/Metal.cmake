@@ -37,7 +37,6 @@ function(akunu_kernel_sources result)
     DEPFILE ${output}.d
     COMMENT "Metal kernels as text"
     VERBATIM)
-  set_source_files_properties(${output} PROPERTIES COMPILE_OPTIONS -Wno-overlength-strings)
   set(${result} ${output} PARENT_SCOPE)
 endfunction()
 
@@ -84,7 +83,7 @@ function(akunu_add_metal target)
   endif()
   akunu_kernel_sources(kernel_sources)
   file(GLOB objective CONFIGURE_DEPENDS ${AKUNU_METAL_ROOT}/host/*.mm)
-  target_sources(${target} PRIVATE ${kernel_sources})
+  akunu_add_text(${target} akunu_metal_text ${kernel_sources})
   # The one file that asks: the other objects are then the same with Metal and without.
   set(registry ${PROJECT_SOURCE_DIR}/cpp/engine/registry.cpp)
   set_property(SOURCE ${registry} APPEND PROPERTY COMPILE_DEFINITIONS AKUNU_METAL=1)

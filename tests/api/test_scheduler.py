@@ -215,7 +215,7 @@ def test_whatever_comes_and_goes_sequences_are_those_that_run_alone(
 class Spelled:
     """A constraint that forces tokens after each that is sampled."""
 
-    finished, end_id, exact = False, 3, True
+    finished, end_id, exact, ahead = False, 3, True, 1
 
     def __init__(self, forced: list[int]) -> None:
         self._forced = forced

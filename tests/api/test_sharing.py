@@ -16,7 +16,7 @@ from akunu.api.scheduling.sequence import AHEAD, WHOLE_AHEAD
 from akunu.api.scheduling.sharing import Sharing
 
 from .fakes import FakeChunk, FakeEngine, hashed
-from .test_scheduler import VOCAB, owned, sequence_of
+from .test_scheduler import VOCAB, Spelled, owned, sequence_of
 
 
 def known_costs(sharing: Sharing, per_row: float, fixed: float = 0.0) -> None:
@@ -62,6 +62,21 @@ def test_an_owner_runs_without_the_many_rows_of_another_for_as_long_as_their_ste
     sharing.ran("ab", 0.005, False)
     plan = scheduler._planner.plan()
     assert plan.without_heaviest and plan.steps <= 5
+
+
+def test_masks_count_as_rows_do(scheduler: Scheduler) -> None:
+    sharing = scheduler._planner._sharing
+    sequences = writing_sequences(scheduler, "aabbb")
+    known_costs(sharing, 0.001, 0.010)
+    sharing.ran("ab", 0.030, False)
+    for each in sequences[2:]:
+        each.constraint = Spelled([])
+    sharing.masked("a", 0.100)  # of a sequence that has ended
+    sharing.masked("b", 0.001)
+    assert owners_of(scheduler) == "aabbb"
+    for _ in range(40):
+        sharing.masked("b", 0.005)
+    assert owners_of(scheduler) == "aa"
 
 
 @pytest.mark.parametrize(

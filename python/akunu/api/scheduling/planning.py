@@ -237,6 +237,8 @@ class Planner:
             rows += part.rows + drafts
             run += chunk.length - sequence.length
             moved = moved or new > 0 or chunk.length != sequence.length
+            if part.samples and sequence.constraint is not None:
+                sharing.masked(sequence.salt, sequence.mask_seconds)
             most = max(most, new)
             if sequence in failed:  # what was sampled without a mask is dropped
                 sequence.error = failed[sequence]

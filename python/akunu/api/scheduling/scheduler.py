@@ -494,12 +494,14 @@ class Scheduler:
     def _set_masks(self, parts: list[StepRows], failed: dict[Sequence, AkunuError]) -> None:
         """While the engine runs the body, tell it what constraints allow next; some may allow nothing."""
         for part in parts:
+            began = time.perf_counter()
             try:
                 masks = part.sequence.masks(part.drafts, self._engine.vocab)
                 if masks is not None:
                     self._engine.set_mask(part.slot, masks)
             except AkunuError as error:
                 failed[part.sequence] = error
+            part.sequence.mask_seconds = time.perf_counter() - began
 
     def _fetch(self, sequences: list[Sequence], beside: bool) -> None:
         """Look for pages that sequences begin with, and read them from files; others may have the lock."""

@@ -172,6 +172,8 @@ class Sequence:
     """Tokens of the prompt that were in the cache then."""
     first_token_seconds: float = 0.0
     """Seconds from `began` to the first token."""
+    mask_seconds: float = 0.0
+    """The time that the constraint's masks for the last step took."""
     prefill_seconds: float = 0.0
     decode_seconds: float = 0.0
     """Time in steps, for the prompt and for the tokens after the first."""

@@ -27,6 +27,8 @@ FOREIGN_TIMES: Final = 2.0
 """The time of a step over that without the owner with most sequences, from which on others run without it."""
 OWED_SECONDS: Final = 0.015
 """The most time that is kept for others who are not there: a short request then runs without the heaviest."""
+MASK_WEIGHT: Final = 0.1
+"""The weight of a mask in the mean of what an owner's take."""
 FOREIGN_DRAFTS: Final = 1.5
 """The most time of a step with drafts over that without, where another owner waits for its end, or may."""
 RECENT_SECONDS: Final = 10.0
@@ -87,12 +89,13 @@ class Sharing:
         self._telling = 0  # rows of prompts in a step that tell how many fit
         self._pace = 0.0  # rows of prompts that run in a second, once it is known
         self._seen: dict[str | None, float] = {}  # the end of each owner's last step
+        self._mask: dict[str | None, float] = {}  # seconds that a mask of one of its sequences takes
 
     def leave_heaviest_out(self, writing: list[Sequence], prompts: list[Sequence]) -> bool:
         """Take the owner with most sequences, or rows, out of a step, if others may run without it now.
 
-        That is where its rows more than double the time of theirs: as much time as its last step took is
-        then theirs alone. So it has half of all, and where rows cost little, a step is for everybody.
+        That is where its rows, and masks, more than double the time of theirs: as much time as its last step
+        took is then theirs alone. So it has half of all, and where rows cost little, a step is for everybody.
         """
         count = Counter(s.salt for s in (*writing, *prompts))
         if len(count) < 2:
@@ -101,14 +104,18 @@ class Sharing:
         for s in (*writing, *prompts):
             left[s.salt] += s.left
         heaviest = max(count, key=lambda owner: (count[owner], left[owner]))
-        others = [s for s in (*writing, *prompts) if s.salt != heaviest]
-        rows, all_rows = (sum(s.left for s in some) for some in (others, (*writing, *prompts)))
-        seconds = self.costs.usual(rows)
-        if not 0 < seconds <= min(self._owed, self.costs.usual(all_rows) / FOREIGN_TIMES):
+        everybody = [*writing, *prompts]
+        seconds = self._usual([s for s in everybody if s.salt != heaviest])
+        if not 0 < seconds <= min(self._owed, self._usual(everybody) / FOREIGN_TIMES):
             return False
         for some in (writing, prompts):
             some[:] = [s for s in some if s.salt != heaviest]
         return True
+
+    def _usual(self, sequences: SequenceOf[Sequence]) -> float:
+        """Return what a step of these sequences usually takes, with what they are constrained by."""
+        masks = sum(self._mask.get(s.salt, 0.0) for s in sequences if s.constraint is not None)
+        return self.costs.usual(sum(s.left for s in sequences)) + masks
 
     def owed_tokens(self, rows: int) -> int:
         """Return the tokens of a chain that takes as long as others may still run without the heaviest."""
@@ -163,6 +170,7 @@ class Sharing:
         """Whether owners other than these may come back while a step runs."""
         lately = self.ended_at - RECENT_SECONDS
         self._seen = {owner: at for owner, at in self._seen.items() if at > lately}
+        self._mask = {owner: seconds for owner, seconds in self._mask.items() if owner in self._seen}
         return not self._seen.keys() <= here
 
     def ran(self, owners: Iterable[str | None], seconds: float, without_heaviest: bool) -> None:
@@ -170,6 +178,11 @@ class Sharing:
         owed = self._owed + (-seconds if without_heaviest else seconds)
         self._owed = min(max(owed, 0.0), max(OWED_SECONDS, seconds))
         self._seen.update(dict.fromkeys(owners, self.ended_at))
+
+    def masked(self, owner: str | None, seconds: float) -> None:
+        """Learn from what the masks of an owner's sequence took in a step."""
+        known = self._mask.setdefault(owner, seconds)
+        self._mask[owner] += MASK_WEIGHT * (seconds - known)
 
     def read(self, rows: int, seconds: float) -> None:
         """Learn from a step of so many rows with prompts."""
