@@ -26,6 +26,7 @@ from _pytest.runner import runtestprotocol
 
 SEED = pytest.StashKey[int]()
 PLACE = pytest.StashKey[int]()  # of a test among those that take turns, as they were collected
+SHORT = 40  # bytes of a parameter that are the case's name
 LONG = 5.0  # seconds of a set-up that the list of the slowest has
 TURNS = ("in_turn", "mutation", "table")  # their marks
 
@@ -101,6 +102,11 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     if (count := parts()) > 1:
         text = f"NOT RUN: cases of large tables that {count - 1} other seeds draw; AKUNU_TEST_PART=1 runs all"
         terminalreporter.write_sep("-", text)
+
+
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Name a case after how long its bytes are: those of a file may differ between two processes."""
+    return f"{argname} of {len(val)} bytes" if isinstance(val, bytes) and len(val) > SHORT else None
 
 
 @pytest.hookimpl(wrapper=True)

@@ -8,7 +8,7 @@ import pytest
 
 from akunu.base.errors import UnsupportedError
 from metal.on_metal import metal_engines, some
-from metal.test_sequences import part, step
+from metal.steps import part, step
 from metal.tiny_model import open_metal
 from metal_emulator.control import Control
 from models import quant, test_experts

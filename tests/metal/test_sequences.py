@@ -11,10 +11,9 @@ import pytest
 
 from akunu import _core
 from metal.on_metal import require_metal
+from metal.steps import part, step
 from metal.tiny_model import open_metal
 from models import llama2c
-
-StepRows = tuple[int, int, bool, int, list[int]]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -25,18 +24,6 @@ def metal() -> None:
 STORY = llama2c.expected().story_ids
 #: Beginnings of the story, whose continuations are known: in a page, at its end, and over several.
 LENGTHS = (5, 32, 33, 50)
-
-
-def part(
-    slot: int, rows: int = 1, sample: bool = True, limit: int = 1, drafts: Sequence[int] = ()
-) -> StepRows:
-    return slot, rows, sample, limit, list(drafts)
-
-
-def step(engine: _core.Engine, parts: Sequence[StepRows], steps: int = 1) -> list[list[int]]:
-    for slot, rows, _, _, drafts in parts:
-        assert engine.reserve(slot, rows, steps, len(drafts))
-    return [chunk.ids for chunk in engine.step(list(parts), steps)[0]]
 
 
 def started(engine: _core.Engine, lengths: Sequence[int] = LENGTHS, **settings: object) -> list[int]:
