@@ -13,6 +13,8 @@ import threading
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from akunu.server import Settings, fields
 from akunu.server.bodies import TURN_SECONDS, WINDOW_BYTES, WINDOW_SECONDS, Bodies, Body
@@ -319,3 +321,9 @@ def test_threads_take_turns_often_while_a_server_runs():
     with serving():
         assert sys.getswitchinterval() <= 0.001
     assert sys.getswitchinterval() == before
+
+
+@given(st.lists(st.text("abx", max_size=9), max_size=6))
+def test_a_word_is_counted_wherever_pieces_end(pieces: list[str]) -> None:
+    found = fields._times(b"abx", [piece.encode() for piece in pieces])
+    assert found == "".join(pieces).count("abx")
