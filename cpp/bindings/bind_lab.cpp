@@ -106,8 +106,8 @@ class Lab {
         {
             const GilRelease release;
             const std::lock_guard lock(mutex_);
-            const Program* const program = bench.program.get();
-            device_->replay({&program, 1}, bench.args, control, {}, {});
+            const Segment segment{bench.program.get(), bench.args};
+            device_->replay({.segments = {&segment, 1}}, control, {}, {});
         }
         bench.check_guards(op);
         bench.copy_back(buffers);
@@ -119,12 +119,12 @@ class Lab {
         Bench bench(*this, op, buffers, params, kv_dtype, std::max<std::size_t>(copies, 1));
         const GilRelease release;
         const std::lock_guard lock(mutex_);
-        const Program* const program = bench.program.get();
-        std::vector<double> all, once(program->table.commands.size());
-        device_->profile({&program, 1}, bench.args, once);  // warm-up: first touch of the copies
+        const Segment segment{bench.program.get(), bench.args};
+        std::vector<double> all, once(segment.program->table.commands.size());
+        device_->profile({&segment, 1}, once);  // warm-up: first touch of the copies
         for (std::size_t i = 0; i < repeats; ++i) {
             std::fill(once.begin(), once.end(), 0.0);
-            device_->profile({&program, 1}, bench.args, once);
+            device_->profile({&segment, 1}, once);
             all.insert(all.end(), once.begin(), once.end());
         }
         bench.check_guards(op);

@@ -210,7 +210,9 @@ class StepCosts:
 
     def _plain(self, rows: int) -> float:
         """Seconds of a step without drafts, with its share of what a chain has once."""
-        step = self.of(rows)
+        return self._chained(self.of(rows))
+
+    def _chained(self, step: float) -> float:
         return step + self._pause / max(CHAIN_SECONDS / step, 1.0)
 
     def worth(
@@ -262,6 +264,40 @@ class StepCosts:
         for i in taken[:kept]:
             lengths[i] += 1
         return best if kept else 0.0, lengths
+
+    def worth_in_chain(
+        self, trusts: Sequence[float], room: int, most: int, writing: float
+    ) -> tuple[float, int]:
+        """Drafts that pay in a chain, each of whose steps has as many for every sequence.
+
+        Parameters
+        ----------
+        trusts
+            For each sequence, the probability that a token holds, when those before it do.
+        room
+            Drafts of a sequence, at most.
+        most
+            Rows of a step, at most.
+        writing
+            Seconds that it takes to write a token for every sequence.
+
+        Returns
+        -------
+        speed : float
+            Expected tokens a second; 0 where no drafts pay.
+        drafts : int
+            The drafts of each sequence with which most tokens are expected a second.
+        """
+        rows, most = len(trusts), min(most, KNOTS[-1])
+        if not self._knots or rows > most:
+            return 0.0, 0
+        tokens, best, kept = float(rows), GAIN * rows / self._plain(rows), 0
+        for drafts in range(1, min(room, most // rows - 1) + 1):
+            tokens += sum(trust**drafts for trust in trusts)
+            seconds = self._chained(self.of(rows * (1 + drafts)) + writing * drafts)
+            if tokens > best * seconds:
+                best, kept = tokens / seconds, drafts
+        return best if kept else 0.0, kept
 
 
 def _guess(rows: int) -> float:
