@@ -262,6 +262,7 @@ void register_structs() {
                          dry_multiplier, dry_base, dry_allowed, dry_window, dry_longest, has_dry_breakers, seed_lo,
                          seed_hi, want_logprobs, n_logprobs, n_end_ids, n_bias, masked, end_ids);
     PYBIND11_NUMPY_DTYPE(SlotState, stopped, produced, limit);
+    PYBIND11_NUMPY_DTYPE(ChainRecord, start, steps, tokens);
     PYBIND11_NUMPY_DTYPE(LogprobRecord, chosen, ids, values);
     PYBIND11_NUMPY_DTYPE(Control, stop, active, yield);
 }
@@ -281,6 +282,7 @@ py::dict struct_dtypes() {
     d["SamplerState"] = py::dtype::of<SamplerState>();
     d["SlotState"] = py::dtype::of<SlotState>();
     d["SpeechRules"] = py::dtype::of<SpeechRules>();
+    d["ChainRecord"] = py::dtype::of<ChainRecord>();
     d["LogprobRecord"] = py::dtype::of<LogprobRecord>();
     d["Control"] = py::dtype::of<Control>();
     return d;

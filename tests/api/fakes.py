@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from akunu.api.scheduling.drafts import StepCosts
+from akunu.api.scheduling.drafts import Proposal, StepCosts
 from akunu.base.errors import ContextLengthError, InvalidArgumentError
 
 NextToken = Callable[[list[int]], int]
@@ -41,9 +41,19 @@ def scripted(prompt_length: int, continuation: Sequence[int]) -> NextToken:
 
 
 def decide_drafts(patch: pytest.MonkeyPatch, worth: Callable[..., tuple[float, list[int]]]) -> None:
-    """Have `worth` decide what is drafted, whatever steps cost."""
+    """Have `worth` decide what is drafted, whatever steps cost; in a chain as many for each as it is on average."""
+
+    def worth_in_chain(
+        costs: StepCosts, trusts: Sequence[float], room: int, most: int, writing: float
+    ) -> tuple[float, int]:
+        proposals = [Proposal(trust, room, True) for trust in trusts]
+        speed, lengths = worth(costs, len(trusts), proposals, most, writing)
+        drafts = min(sum(lengths) // len(trusts), room)
+        return (speed if drafts else 0.0), drafts
+
     patch.setattr(StepCosts, "may_pay", lambda self, rows, most: True)
     patch.setattr(StepCosts, "worth", worth)
+    patch.setattr(StepCosts, "worth_in_chain", worth_in_chain)
 
 
 @dataclass
@@ -51,6 +61,8 @@ class FakeChunk:
     ids: list[int] = field(default_factory=list)
     length: int = 0
     ended: bool = False
+    drafts: int = 0
+    of_steps: list[int] = field(default_factory=list)
     logprobs: list[float] = field(default_factory=list)
     top_logprobs: list[list[tuple[int, float]]] = field(default_factory=list)
 

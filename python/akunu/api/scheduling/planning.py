@@ -88,7 +88,7 @@ _turn = attrgetter("turn")
 
 def _chain(writing: Iterable[Sequence], context: int, rows: int) -> int:
     """Return how many steps a chain of these sequences may be, each of which has so many rows."""
-    most, longest = MAX_CHAIN // rows, dict[str | None, float]()
+    most, longest = float(MAX_CHAIN // rows), dict[str | None, float]()
     for s in writing:
         most = min(most, (context - s.length) // rows)
         if s.constraint is not None:
