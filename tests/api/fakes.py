@@ -41,7 +41,7 @@ def scripted(prompt_length: int, continuation: Sequence[int]) -> NextToken:
 
 
 def decide_drafts(patch: pytest.MonkeyPatch, worth: Callable[..., tuple[float, list[int]]]) -> None:
-    """Have `worth` decide what is drafted, whatever steps cost; in a chain as many for each as it is on average."""
+    """Have `worth` decide what is drafted, whatever steps cost; in chains its average for each sequence."""
 
     def worth_in_chain(
         costs: StepCosts, trusts: Sequence[float], room: int, most: int, writing: float
@@ -118,6 +118,10 @@ class FakeEngine:
         self.settings: dict[str, Any] = {}
         self.sequences: dict[int, FakeSequence] = {}
         self.tokens_left = pages * 32
+        self.head: NextToken | None = None
+        """What the model's own head drafts, where it has one."""
+        self.common_tokens = 0
+        self.chains: list[tuple[int, int, int]] = []  # sequences, drafts and steps that were asked for
         self._cancelled = threading.Event()
         self._yield = threading.Event()
         self._busy = threading.Lock()
@@ -188,7 +192,7 @@ class FakeEngine:
 
     def reserve(self, slot: int, rows: int, steps: int = 1, drafts: int = 0) -> bool:
         held = sum(len(sequence.cache) for sequence in self.sequences.values())
-        assert len(self.sequences[slot].cache) + rows + drafts + steps - 1 <= self.context
+        assert len(self.sequences[slot].cache) + rows - 1 + (1 + drafts) * steps <= self.context
         return held + rows + steps <= self.tokens_left
 
     def step(
@@ -223,6 +227,43 @@ class FakeEngine:
             ]
             self._yield.clear()  # what was asked for before the step holds for it
             return chunks, None
+
+    def draft(
+        self, sequences: Sequence[tuple[int, int]], common: bool = False
+    ) -> tuple[list[list[int]], None]:
+        return [self._guess(slot, n) for slot, n in sequences], None
+
+    def draft_and_verify(
+        self, sequences: Sequence[tuple[int, int]], drafts: int, steps: int, common: bool = False
+    ) -> tuple[list[FakeChunk], BaseException | None]:
+        self.chains.append((len(sequences), drafts, steps))
+        limits = {slot: limit or 1 << 30 for slot, limit in sequences}
+        chunks = {slot: FakeChunk(length=self.length(slot), drafts=drafts) for slot in limits}
+        for n in range(steps):
+            going = [s for s, chunk in chunks.items() if not chunk.ended and len(chunk.ids) < limits[s]]
+            if not going or (n > 0 and (self._yield.is_set() or self._cancelled.is_set())):
+                break
+            parts = [
+                (slot, 1, True, limits[slot] - len(chunks[slot].ids), self._guess(slot, drafts))
+                for slot in going
+            ]
+            made, interrupt = self.step(parts)
+            for slot, chunk in zip(going, made, strict=True):
+                whole = chunks[slot]
+                whole.ids += chunk.ids
+                whole.of_steps += [len(chunk.ids)] * bool(chunk.ids)
+                whole.length, whole.ended = chunk.length, chunk.ended
+            if interrupt is not None or not any(chunk.ids for chunk in made):
+                return list(chunks.values()), interrupt
+        return list(chunks.values()), None
+
+    def _guess(self, slot: int, n: int) -> list[int]:
+        assert self.head is not None
+        sequence, found = self.sequences[slot], list[int]()
+        assert sequence.pending is not None
+        for _ in range(n):
+            found.append(self.head([*sequence.cache, sequence.pending, *found]))
+        return found
 
     def _run(
         self, sequence: FakeSequence, rows: int, samples: bool, limit: int, steps: int, drafts: list[int]
