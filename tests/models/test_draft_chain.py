@@ -134,6 +134,11 @@ def ids_of(chunks: list[_core.Chunk]) -> list[int]:
     return [token for chunk in chunks for token in chunk.ids]
 
 
+def bits(page: list[Any] | None) -> list[bytes | None]:
+    assert page is not None
+    return [None if part is None else part.tobytes() for part in page]
+
+
 def share_held(chunks: list[_core.Chunk]) -> float:
     steps = [(tokens - 1, chunk.drafts) for chunk in chunks for tokens in chunk.of_steps]
     return sum(held for held, _ in steps) / sum(drafts for _, drafts in steps)
@@ -258,7 +263,7 @@ def test_pages_and_states_are_those_of_plain_steps(settings: Settings, opened: O
         said = ids_of(chained(engine, {slot: n}, drafts, 6)[slot] if drafts else plain(engine, slot, n))
         engine.close_slot(slot)
         tokens = np.array(ids + said, np.uint32)
-        pages = [engine.read_page(tokens[:end]) for end in range(PAGE, len(tokens) - 1, PAGE)]
+        pages = [bits(engine.read_page(tokens[:end])) for end in range(PAGE, len(tokens) - 1, PAGE)]
         slot = begin(engine, ids + said, {**settings, "logprobs": 4})
         after = plain(engine, slot, 20)
         left.append((said, pages, [(c.ids, c.logprobs, c.top_logprobs) for c in after]))

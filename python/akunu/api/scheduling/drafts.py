@@ -16,7 +16,7 @@ from heapq import heapify, heappop, heapreplace
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from akunu._core import Lookup
+from akunu._core import MAX_CHAIN, Lookup
 
 __all__ = ["CHAIN_SECONDS", "Drafter", "Proposal", "ProposerTrust", "StepCosts", "UsualTrust"]
 
@@ -96,6 +96,8 @@ class ProposerTrust:
         self.value = value
         self.most = PROPOSER_MOST
         """The most that it drafts: half as many after each time that none of them held."""
+        self.steps = 1
+        """The most steps of a chain with its drafts: twice as many after one in which some held, else one."""
         self._known = float(PROPOSER_PRIOR)
         self._hope = PROPOSER_HOPE
 
@@ -114,6 +116,10 @@ class ProposerTrust:
         elif drafted:
             self.most = max(self.most // 2, 1)
             self._hope = max(self._hope / 2, PROPOSER_LEAST_HOPE)
+
+    def chained(self, accepted: int) -> None:
+        """Learn from a chain in which so many drafts held: only what holds is drafted far ahead."""
+        self.steps = min(2 * self.steps, MAX_CHAIN) if accepted else 1
 
     def hope(self) -> None:
         """Count a step in which the smaller model was not asked."""

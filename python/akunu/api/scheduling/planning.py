@@ -86,11 +86,14 @@ class Plan(NamedTuple):
 _turn = attrgetter("turn")
 
 
-def _chain(writing: Iterable[Sequence], context: int, rows: int) -> int:
-    """Return how many steps a chain of these sequences may be, each of which has so many rows."""
-    most, longest = float(MAX_CHAIN // rows), dict[str | None, float]()
+def _chain(writing: Iterable[Sequence], context: int, drafts: int) -> int:
+    """Return how many steps a chain of these sequences may be, each of which verifies so many drafts."""
+    rows, longest = 1 + drafts, dict[str | None, float]()
+    most = float(MAX_CHAIN // rows)
     for s in writing:
         most = min(most, (context - s.length) // rows)
+        if drafts:
+            most = min(most, s.proposer_trust.steps)
         if s.constraint is not None:
             most = min(most, s.constraint.ahead)
         own = min(s.chain, s.limit - len(s.tokens))
@@ -193,7 +196,7 @@ class Planner:
             drafts = choose_drafts(writing, all_rows, most, context, self._sharing.costs, self._proposer)
             chained = next((d.written for d in drafts.values() if d.chained), 0)
             if decoding and (chained or not drafts):
-                steps = _chain(writing, context, 1 + chained)
+                steps = _chain(writing, context, chained)
                 if alone:
                     steps = min(steps, self._sharing.owed_tokens(all_rows * (1 + chained)))
         parts, reserve = list[StepRows](), self._engine.reserve

@@ -394,6 +394,8 @@ class Sequence:
             self.accepted += accepted
             if written:
                 self.proposer_trust.learn(drafted, accepted)
+        if chunk.drafts and verified:
+            self.proposer_trust.chained(sum(accepted for _, accepted in verified))
         if not self.first_token_seconds and ids and self.began is not None:
             self.first_token_seconds = ended - self.began
         if self.constraint is not None and ids:
