@@ -86,7 +86,7 @@ class Plan(NamedTuple):
 _turn = attrgetter("turn")
 
 
-def _chain(writing: Iterable[Sequence], context: int, drafts: int) -> int:
+def _chain(writing: Iterable[Sequence], context: int, drafts: int = 0) -> int:
     """Return how many steps a chain of these sequences may be, each of which verifies so many drafts."""
     rows, longest = 1 + drafts, dict[str | None, float]()
     most = float(MAX_CHAIN // rows)
