@@ -71,6 +71,9 @@ def passes(op: str, vocab: int, rows: int) -> tuple[list[Pass], int]:
     raise ValueError(op)
 
 
+DUMMY = np.zeros(16, np.uint8)
+
+
 class SamplingLab:
     """`mutation`: (file, text, replacement), to see that a test sees it."""
 
@@ -110,7 +113,8 @@ class SamplingLab:
         todo, scratch_bytes = passes(op, vocab, int(values["rows"]))
         scratch = np.full(scratch_bytes, POISON, np.uint8)
         for p in todo:
-            bound: dict[int, Any] = {i: b for i, b in enumerate(buffers) if b is not None}
+            # As the device does, something stands for a buffer that a command does not have.
+            bound: dict[int, Any] = {i: DUMMY if b is None else b for i, b in enumerate(buffers)}
             bound |= {PARAMS: params, SCRATCH: scratch}
             library = self._library(p.file)
             library.run(
