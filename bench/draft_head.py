@@ -28,7 +28,7 @@ COMMON: Final = 512
 """Tokens of outputs."""
 BIAS: Final = 1e5
 """Of their logits: more than any noise at any temperature."""
-COLDEST: Final = 1e-2
+COLDEST: Final = 0.3
 HOTTEST: Final = 1e3
 """Temperatures between which all acceptances are."""
 HALVINGS: Final = 9
@@ -74,6 +74,8 @@ def open_with_head(
 
 def settings_for(engine: _core.Engine, accepted: float) -> dict[str, Any]:
     """Return settings of the sampler with which so many of the head's drafts hold."""
+    if accepted == 0:  # where all tokens may come, the head is as good as never right
+        return {"seed": 1, "temperature": 1.0}
     rng = np.random.default_rng(2)
     ids = rng.choice(engine.common_tokens or engine.vocab, min(COMMON, engine.vocab), replace=False)
     settings: dict[str, Any] = {"seed": 1, "logit_bias": [(int(token), BIAS) for token in ids]}
@@ -84,7 +86,7 @@ def settings_for(engine: _core.Engine, accepted: float) -> dict[str, Any]:
             low = middle
         else:
             high = middle
-    return {**settings, "temperature": float(np.exp(low if accepted == 0 else high))}
+    return {**settings, "temperature": float(np.exp(high))}
 
 
 def _share_held(engine: _core.Engine, settings: dict[str, Any]) -> float:

@@ -130,7 +130,8 @@ struct CommandLabel {
     std::string full_name() const;  // "layers.3.attn_q"
 };
 
-// What changes from one run of a table to the next, besides what lies in the step's buffers (rows, page tables, tokens).
+// What changes from one run of a table to the next, besides what lies in the step's buffers (rows, page tables,
+// tokens).
 struct ReplayArgs {
     std::uint32_t rows = 1;
     std::uint32_t logits = 1;     // rows whose logits are wanted

@@ -293,10 +293,11 @@ constexpr BufferInfo kAcceptBuffers[] = {{"sampled", R},     state("history", RW
                                          state("slots", RW), state("control", RW), index("rows"),
                                          index("logit_rows")};
 // What the other commands of a step read as an index is a state here: rows, and which of them a head goes on from.
-constexpr BufferInfo kAdvanceBuffers[] = {
-    state("rows", RW),       state("positions", RW, kOptional),       state("slots"),           state("records", RW),
-    state("draft_rows", RW), state("draft_positions", RW, kOptional), state("draft_states", W), state("sampled_rows", RW),
-    state("draft_slots", W), state("spans", RW, kOptional)};
+constexpr BufferInfo kAdvanceBuffers[] = {state("rows", RW),        state("positions", RW, kOptional),
+                                          state("slots"),           state("records", RW),
+                                          state("draft_rows", RW),  state("draft_positions", RW, kOptional),
+                                          state("draft_states", W), state("sampled_rows", RW),
+                                          state("draft_slots", W),  state("spans", RW, kOptional)};
 constexpr BufferInfo kPoolBuffers[] = {{"x", R}, index("rows"), index("last_rows"), {"out", W}};
 constexpr BufferInfo kColumnSquaresBuffers[] = {{"x", R}, state("sums", W), {"ids", R, kOptional}};
 constexpr BufferInfo kRouteBuffers[] = {

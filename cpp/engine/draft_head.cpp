@@ -53,7 +53,7 @@ const Program& DraftHead::tail(const TailKey& key, bool common) {
 
 const Program& DraftHead::advance() {
     if (!advance_) {
-        const DraftedRows drafted{rows_.rows,          rows_.positions, rows_.logit_rows,
+        const DraftedRows drafted{rows_.rows,         rows_.positions, rows_.logit_rows,
                                   rows_.sampled_rows, samples_.slots,  records_};
         advance_ = engine_.device.compile(engine_.model.advance(engine_.plan(engine_.step), drafted));
     }

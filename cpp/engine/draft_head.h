@@ -69,7 +69,7 @@ class DraftHead {
     // What the rows of drafts are, as programs see it: the step's buffers but for these. A sequence's row is at the
     // position before its last token, whose state it goes on from, and samples as a row of that token would.
     StepBuffers rows_, samples_;
-    Binding records_;  // ChainRecord of each slot
+    Binding records_;     // ChainRecord of each slot
     StepBuffers common_;  // as `samples_`, with logits of which those of the other tokens are -infinity
     std::map<std::pair<Phase, bool>, std::unique_ptr<Program>> bodies_;
     std::map<std::pair<TailKey, bool>, std::unique_ptr<Program>> tails_;

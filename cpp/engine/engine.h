@@ -45,8 +45,8 @@ struct Produced {
     std::vector<std::uint32_t> ids;
     std::vector<LogprobRecord> logprobs;
     bool ended = false;  // the last one is an end-of-generation token
-    // Of a chain whose drafts the model's head writes: how many drafts each of its steps verified, and how many ids each
-    // gave.
+    // Of a chain whose drafts the model's head writes: how many drafts each of its steps verified, and how many ids
+    // each gave.
     std::uint32_t drafts = 0;
     std::vector<std::uint32_t> of_steps;
 };
@@ -219,7 +219,10 @@ class Engine : public LoadedModel {
     std::uint32_t end_of(const Part& part, std::uint32_t steps);
     // Throws unless a step can run parts that were reserved for so many steps.
     void check_step(std::span<const Part> parts, std::uint32_t steps);
-    // As many drafts and steps as there is room for until a checkpoint is due; the parts have drafts by number.
+    // The parts with so many drafts, which are to be written. Throws where a head does not draft for them.
+    std::vector<Part> with_drafts(std::span<const Part> parts, std::uint32_t drafts) const;
+    // As many drafts and steps as there is room for until a checkpoint is due; no drafts where the head has no state of
+    // some sequence.
     Drafting shortened(std::vector<Part>& parts, Drafting how) const;
     // What a part gave, and what the cache holds of its sequence now. Its records are the `index`-th and every
     // `stride`-th from there on.

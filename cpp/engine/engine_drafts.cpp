@@ -22,31 +22,35 @@ Drafting Engine::shortened(std::vector<Part>& parts, Drafting how) const {
     return how;
 }
 
-std::vector<Produced> Engine::draft_and_verify(std::span<const Part> parts, Drafting how, const Poll& poll) {
-    if (!drafts()) throw InvalidArgumentError("this model has no head that drafts");
-    if (how.drafts == 0 || how.drafts > kMostDrafts) {
+std::vector<Part> Engine::with_drafts(std::span<const Part> parts, std::uint32_t drafts) const {
+    if (!this->drafts()) throw InvalidArgumentError("this model has no head that drafts");
+    if (drafts == 0 || drafts > kMostDrafts) {
         throw InvalidArgumentError("a head writes 1.." + std::to_string(kMostDrafts) + " drafts at a time, not " +
-                                   std::to_string(how.drafts));
+                                   std::to_string(drafts));
     }
-    const std::uint64_t most = parts.size() * (1 + std::uint64_t{how.drafts});
-    if (most > step_.max_rows || most > step_.max_logits) {
-        throw InvalidArgumentError("a step has " + std::to_string(most) + " rows that sample, more than " +
-                                   std::to_string(std::min(step_.max_rows, step_.max_logits)));
+    const std::uint64_t rows = parts.size() * (1 + std::uint64_t{drafts});
+    if (const std::uint32_t most = std::min(step_.max_rows, step_.max_logits); rows > most) {
+        throw InvalidArgumentError("a step has " + std::to_string(rows) + " rows that sample, more than " +
+                                   std::to_string(most));
     }
-    std::vector<Part> reserved(parts.begin(), parts.end());
-    for (Part& part : reserved) {
+    std::vector<Part> out(parts.begin(), parts.end());
+    for (Part& part : out) {
         if (part.rows != 1 || !part.sample || !part.drafts.empty()) {
             throw InvalidArgumentError("drafts of the head follow a sequence's last token, and no other drafts");
         }
-        part.drafts.resize(how.drafts);
+        part.drafts.resize(drafts);
     }
+    return out;
+}
+
+std::vector<Produced> Engine::draft_and_verify(std::span<const Part> parts, Drafting how, const Poll& poll) {
+    std::vector<Part> drafted = with_drafts(parts, how.drafts);
     if (parts.empty() || cancelled_.exchange(false)) return std::vector<Produced>(parts.size());
-    check_step(reserved, how.steps);
-    how = shortened(reserved, how);
+    check_step(drafted, how.steps);
+    how = shortened(drafted, how);
     if (how.drafts == 0) return step(parts, 1, poll);
 
     const auto n = static_cast<std::uint32_t>(parts.size()), rows = 1 + how.drafts;
-    ReplayArgs args{.rows = n * rows, .logits = n * rows, .keys = 0, .sequences = n};
     drafter_->begin_chain(parts);
     Control& control = begin_control(0);
     TailKey key{.one_row = false};
@@ -59,8 +63,8 @@ std::vector<Produced> Engine::draft_and_verify(std::span<const Part> parts, Draf
         adapted = adapted || has_adapter(slot);
         longest = std::max(longest, sequences_[slot].length);
     }
+    const ReplayArgs args{.rows = n * rows, .logits = n * rows, .keys = longest + rows, .sequences = n};
     for (std::uint32_t row = 0; row < args.logits; ++row) step_.logit_rows.host<std::uint32_t>()[row] = row;
-    args.keys = longest + rows;
     StepSegments segments;
     drafter_->add_drafts(segments, how.drafts, n, longest, key.sampling, how.common);
     segments.add(body(shared_.phase_for(args.rows), adapted), args);
@@ -74,9 +78,11 @@ std::vector<Produced> Engine::draft_and_verify(std::span<const Part> parts, Draf
     std::vector<Produced> out;
     for (std::uint32_t i = 0; i < n; ++i) {
         const std::uint32_t slot = parts[i].slot;
-        out.push_back(collect(parts[i], i * rows, 1, done != 0));
-        out.back().drafts = how.drafts;
-        std::ranges::copy(drafter_->tokens(slot), std::back_inserter(out.back().of_steps));
+        const auto of_steps = drafter_->tokens(slot);
+        Produced& produced = out.emplace_back(collect(parts[i], i * rows, 1, done != 0));
+        produced.drafts = how.drafts;
+        produced.of_steps.assign(of_steps.begin(), of_steps.end());
+        // The device has moved the span on.
         cache_->settle(slot, whole, cache_->span_of(slot).from);
         cache_->pass(slot);
         const bool ended = step_.slots.host<SlotState>()[slot].stopped != 0;

@@ -128,8 +128,8 @@ class CudaProgram final : public Program {
   public:
     // `box_maps`: what the schedules' commands name.
     CudaProgram(DispatchTable table, Device& device, Schedules schedules, DeviceBuffer box_maps);
-    // What runs of up to `most` commands of the table: a prefix has a command for each of the table's, and so has a step in which more rows are of one
-    // sequence than attention in decoding takes.
+    // What runs of up to `most` commands of the table: a prefix has a command for each of the table's, and so has a
+    // step in which more rows are of one sequence than attention in decoding takes.
     const CommandList& list(const ReplayArgs& args, std::uint32_t most) const {
         return most < table.commands.size() || !takes_runs(args) ? plain_ : fused_;
     }

@@ -383,11 +383,11 @@ struct Launch {
     u32 n_segments;
     u32 steps, more_steps, more_keys;  // Chain
     u32 parity;                        // which counter of the barrier
-    u32 ring, slots, slot_bytes;    // where the ring begins, and its slots
-    u32 window;                     // those that are on their way, at most
-    u32 ahead;                      // slots behind the ring's that are fetched to the second-level cache; 0: none
-    u32 cycles_of_kb;               // that fetching a KB takes a block
-    u64 timeout_ns;                 // that a block waits for others, at most
+    u32 ring, slots, slot_bytes;       // where the ring begins, and its slots
+    u32 window;                        // those that are on their way, at most
+    u32 ahead;                         // slots behind the ring's that are fetched to the second-level cache; 0: none
+    u32 cycles_of_kb;                  // that fetching a KB takes a block
+    u64 timeout_ns;                    // that a block waits for others, at most
     Barrier* barrier;
     u64* words;  // [kWordBuffers][kMostWords]
     u32 number;  // of the command before the first: no other launch has the same numbers

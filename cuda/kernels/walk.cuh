@@ -150,8 +150,8 @@ struct BlockState {
 #if AKUNU_ADAPTERS
     LaunchAdapter adapter;
 #endif
-    Walk walk[2];       // of the commands in shared memory
-    TileJob job[2][2];  // and what they multiply that comes through the ring
+    Walk walk[2];           // of the commands in shared memory
+    TileJob job[2][2];      // and what they multiply that comes through the ring
     LaunchSegment segment;  // of the command that was prepared last
 };
 AKUNU_DEVICE BlockState& block_state() {

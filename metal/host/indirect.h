@@ -67,7 +67,7 @@ class Indirect {
     std::vector<Entry> entries_;
     std::vector<ReplayPatch> list_;
     std::vector<void*> used_;  // buffers, each once, sorted
-    Chain chain_;  // of which the segments are not looked at
+    Chain chain_;              // of which the segments are not looked at
 };
 
 }  // namespace akunu::metal

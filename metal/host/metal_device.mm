@@ -177,8 +177,7 @@ std::optional<std::vector<std::string>> MetalDevice::kernel_names(const Dispatch
     return names_of(static_cast<const ResolvedCommand*>(cmd.kernel)->choice, cmd, args);
 }
 
-std::uint32_t MetalDevice::replay(const Chain& chain, Control& control, const Poll& poll,
-                                  const Meanwhile& meanwhile) {
+std::uint32_t MetalDevice::replay(const Chain& chain, Control& control, const Poll& poll, const Meanwhile& meanwhile) {
     const std::size_t first = chain.segments.front().program->table.commands.size();
     return pooled([&] {
         return impl_->replay.run(commands_of(chain.segments, chain.commands), chain, control, poll, {meanwhile, first});

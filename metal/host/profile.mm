@@ -38,8 +38,7 @@ void Profiler::finish(id<MTLCommandBuffer> buffer, const StepCommand& first) {
     throw DeviceError("the GPU failed while profiling table '" + first.table->phase + "': " + error_text(buffer.error));
 }
 
-void Profiler::with_counters(id<MTLCounterSet> set, std::span<const StepCommand> commands,
-                             std::span<double> seconds) {
+void Profiler::with_counters(id<MTLCounterSet> set, std::span<const StepCommand> commands, std::span<double> seconds) {
     MTLTimestamp cpu_before = 0, gpu_before = 0, cpu_after = 0, gpu_after = 0;
     std::vector<double> ticks(commands.size());
     [device_ sampleTimestamps:&cpu_before gpuTimestamp:&gpu_before];
@@ -61,8 +60,7 @@ void Profiler::with_counters(id<MTLCounterSet> set, std::span<const StepCommand>
             pass.sampleBufferAttachments[0].startOfEncoderSampleIndex = 2 * i;
             pass.sampleBufferAttachments[0].endOfEncoderSampleIndex = 2 * i + 1;
             id<MTLComputeCommandEncoder> compute = [buffer computeCommandEncoderWithDescriptor:pass];
-            encode_alone(compute, fence, i == 0, resolver_, dummy_, commands[first + i],
-                         commands[first + i].args);
+            encode_alone(compute, fence, i == 0, resolver_, dummy_, commands[first + i], commands[first + i].args);
         }
         finish(buffer, commands[first]);
         NSData* data = [samples resolveCounterRange:NSMakeRange(0, 2 * n)];

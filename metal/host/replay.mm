@@ -124,8 +124,7 @@ std::uint32_t Replay::run(std::vector<StepCommand> commands, const Chain& chain,
     };
     Pace& of_kind = pace(commands);
     const double step_seconds = seconds_of(commands, limit_), limit = limit_.seconds / of_kind.times();
-    const std::uint32_t per_buffer =
-        steps_per_buffer(commands.size(), step_seconds, limit);
+    const std::uint32_t per_buffer = steps_per_buffer(commands.size(), step_seconds, limit);
     Indirect* indirect = chain.times > 1 && Indirect::takes(commands) ? indirect_ : nullptr;
     if (indirect) indirect->prepare(commands, chain);
     residency_.use();
@@ -225,8 +224,7 @@ const StepCommand* Replay::faulted(std::span<const StepCommand> commands, const 
         id<MTLFence> fence = [device_ newFence];
         for (std::size_t i = 0; i < commands.size(); ++i) {
             id<MTLComputeCommandEncoder> compute = [buffer computeCommandEncoderWithDispatchType:MTLDispatchTypeSerial];
-            encode_alone(compute, fence, i == 0, resolver_, dummy_, commands[i],
-                         chain.args_at(commands[i].args, step));
+            encode_alone(compute, fence, i == 0, resolver_, dummy_, commands[i], chain.args_at(commands[i].args, step));
         }
         [buffer commit];
         [buffer waitUntilCompleted];

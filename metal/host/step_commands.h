@@ -22,8 +22,7 @@ inline std::vector<StepCommand> commands_of(Segments segments, std::size_t most)
     for (std::size_t s = 0; s < segments.size(); ++s) {
         const DispatchTable& t = segments[s].program->table;
         for (std::size_t i = 0; i < t.commands.size() && out.size() < most; ++i) {
-            out.push_back(
-                {&t.commands[i], &t.labels[i], &t, s, segments[s].args, i == 0 || t.commands[i].barrier});
+            out.push_back({&t.commands[i], &t.labels[i], &t, s, segments[s].args, i == 0 || t.commands[i].barrier});
         }
     }
     return out;

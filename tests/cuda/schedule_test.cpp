@@ -397,7 +397,7 @@ int main() {
         for (const PhaseRun run : {PhaseRun{Phase::kDecode, 1, 0}, {Phase::kBatch, 4, 0}, {Phase::kPrefill, 40, 0}}) {
             const std::vector<Segment> segments = Inspector(*engine).segments_of(run);
             for (const Segment& segment : segments) {
-            const Program* const p = segment.program;
+                const Program* const p = segment.program;
                 const Schedules s = compile_schedules(p->table, geometry());
                 mutate(p->table, s.plain, s.streams, n);
                 mutate(p->table, s.fused, s.fused_streams, n);
@@ -466,7 +466,7 @@ int main() {
     const auto engine = planned(deep);
     const std::vector<Segment> segments = Inspector(*engine).segments_of({Phase::kDecode, 1, 0});
     for (const Segment& segment : segments) {
-            const Program* const p = segment.program;
+        const Program* const p = segment.program;
         const Schedules s = compile_schedules(p->table, geometry());
         const auto begin = std::chrono::steady_clock::now();
         check_schedule(p->table, s.fused, s.fused_streams, geometry().sizes().slot_bytes);

@@ -40,7 +40,7 @@ unsigned thread();
 unsigned block();
 unsigned blocks();
 unsigned char* shared();
-const void* given();  // to the kernel
+const void* given();                                           // to the kernel
 constexpr unsigned kSharedBase = AKUNU_WARPGROUPS ? 1024 : 0;  // 0 before Hopper
 bool told_where_shared_begins();
 void sync_all();
