@@ -52,6 +52,7 @@ Engine::Engine(std::shared_ptr<Device> device, ModelConfig config, std::shared_p
             for (const bool first : {true, false}) drafter_->body(phase, first);
             drafter_->tail({.one_row = phase == Phase::kDecode}, common_tokens() != 0);
         }
+        drafter_->advance();
     }
     if (!config_.sound_positions())
         prepare_kernels(progress);  // else with those of the encoder of sounds, which comes next

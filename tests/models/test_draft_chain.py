@@ -249,6 +249,29 @@ def test_log_probabilities_are_plain_decodings(opened: Open) -> None:
         assert [x for c in found for x in getattr(c, what)] == [x for c in expected for x in getattr(c, what)]
 
 
+def test_an_adapter_is_part_of_a_chain(hybrid: Open) -> None:
+    """Of one of two sequences; the head has none of it."""
+    engine, rng = hybrid(parallel=2), np.random.default_rng(4)
+    tensors = {
+        name: (
+            rng.normal(size=(4, cols)).astype(np.float32),
+            rng.normal(size=(rows, 4)).astype(np.float32),
+            0.1,
+        )
+        for name, (rows, cols) in list(engine.linears.items())[::3]
+    }
+    choices: list[Settings] = [{"adapter": engine.add_adapter(tensors), "root": 9}, {}]
+    ids, expected = prompt_of(engine, 30), list[list[int]]()
+    for choice in choices:
+        slot = begin(engine, ids, OFTEN, **choice)
+        expected.append(ids_of(plain(engine, slot, 40)))
+        engine.close_slot(slot)
+    assert expected[0] != expected[1]
+    slots = [begin(engine, ids, OFTEN, **choice) for choice in choices]
+    found = chained(engine, dict.fromkeys(slots, 40), 3, 6)
+    assert [ids_of(found[slot]) for slot in slots] == expected
+
+
 # -- what a chain leaves -------------------------------------------------------------------------------------
 
 
