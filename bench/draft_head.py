@@ -1,8 +1,8 @@
 """A synthetic head that drafts: its cost is a real one's, and how many of its drafts hold is set.
 
 A head is trained with its model, and one of random weights is nearly always wrong where tokens follow the
-logits. But both draw tokens with the same random number at each position: the higher the temperature, the
-more it decides, and the more often the head is right. So there is a temperature for every acceptance. Random
+logits. But both sample with the same random number at each position: the higher the temperature, the more
+that decides, and the more often the head is right. So there is a temperature for every acceptance. Random
 weights write all tokens of a vocabulary alike; biases keep to some that are common ones.
 """
 

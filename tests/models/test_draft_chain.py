@@ -1,7 +1,7 @@
 """Chains whose drafts the model's own head writes: their tokens, and what they leave, are plain decoding's.
 
-Heads of random weights draft nothing that holds when tokens are drawn greedily, and nearly everything where
-the temperature is so high that the random number of each position decides, which drafts share. So every
+Heads of random weights draft little that holds where sampling is greedy, and nearly everything where the
+temperature is so high that the random number of each position decides, which drafts share. So every
 acceptance is among these.
 """
 

@@ -24,7 +24,7 @@ class Drafts(NamedTuple):
     tokens: list[int]
     written: int = 0
     chained: bool = False
-    """They are the model's own head's, and all sequences have as many in each step of a chain."""
+    """The model's own head writes them in a chain, as many for all sequences in each of its steps."""
 
 
 NO_DRAFTS: Final = Drafts([])

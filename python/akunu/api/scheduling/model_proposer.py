@@ -36,7 +36,7 @@ class Proposer(Protocol):
 
     @property
     def common(self) -> bool | None:
-        """Of the engine's own head, which drafts in chains: whether of common tokens alone. Else None."""
+        """Whether the engine's own head, which drafts in chains, drafts common tokens alone. None: no head."""
 
     def choose(self, sequences: AnySequence[Sequence], step: float) -> None:
         """Decide how it writes for these sequences next; `step` is as for `seconds`."""

@@ -70,7 +70,7 @@ class Plan(NamedTuple):
     without_heaviest: bool = False
     """The owner with most sequences waits meanwhile."""
     drafts: int = 0
-    """So many drafts of every sequence are written, by the model's own head, and verified in each step."""
+    """Drafts of every sequence that the model's own head writes, and each step of the chain verifies."""
 
     def verified(self, part: StepRows, chunk: Chunk) -> list[tuple[int, int]]:
         """Return how many drafts each step verified of a part that gave this, and how many held."""
