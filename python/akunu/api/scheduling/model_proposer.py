@@ -36,7 +36,7 @@ class Proposer(Protocol):
 
     @property
     def common(self) -> bool | None:
-        """Whether the engine's own head, which drafts in chains, drafts common tokens alone. None: no head."""
+        """Whether the engine's own head, which drafts in chains, drafts common tokens alone; else None."""
 
     def choose(self, sequences: AnySequence[Sequence], step: float) -> None:
         """Decide how it writes for these sequences next; `step` is as for `seconds`."""
