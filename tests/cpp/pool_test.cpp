@@ -317,8 +317,8 @@ void check_replay(int threads) {
     }
     std::vector<double> seconds(r.program.table.commands.size());
     std::fill(r.a.begin(), r.a.end(), 0);
-    const akunu::Program* const segment = &r.program;
-    device.profile({&segment, 1}, {}, seconds);
+    const Segment segment{&r.program};
+    device.profile({&segment, 1}, seconds);
     check(r.all_are(4), "profiling runs the table once");
 }
 
