@@ -136,7 +136,7 @@ class Mixes:
         masked = rng.random() < 0.2
         case = Case(
             prompt[: CONTEXT - 8],
-            {**rng.choice(({"temperature": 0.0}, sampled)), "logprobs": -1 if masked else TOP},
+            {**rng.choice(({"temperature": 0.0}, sampled)), "logprobs": -1 if masked or rng.random() < 0.4 else TOP},
             rng.randint(1, 40),
             masked,
         )
