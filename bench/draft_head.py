@@ -1,33 +1,41 @@
 """A synthetic head that drafts: its cost is a real one's, and how many of its drafts hold is set.
 
-A head is trained with its model, and one of random weights is always wrong. So the drafts are computed as a
-head's are, and then replaced by tokens that hold as often as is wanted: what the output is known to be.
-Random weights write all tokens alike, but 95 % of the tokens of real outputs are common ones, so the head
-takes this output's for such.
+A head is trained with its model, and one of random weights is nearly always wrong where tokens follow the
+logits. But both sample with the same random number at each position: the higher the temperature, the more
+that decides, and the more often the head is right. So there is a temperature for every acceptance. Random
+weights write all tokens of a vocabulary alike; biases keep to some that are common ones.
 """
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterator
-from collections.abc import Sequence as SequenceOf
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
+
+import numpy as np
 
 from akunu import _core
-from akunu.api.scheduling import Sequence
-from akunu.api.scheduling.head_proposer import HeadProposer
 from akunu.files.describe.blocks import DraftHead
 from akunu.files.describe.config import ModelConfig, ModelSpec
 from akunu.files.describe.gguf_config import resolve
 from akunu.files.describe.tensor_map import TensorRef
 from akunu.loading.synthetic import SyntheticModel
 
-__all__ = ["KnowingHead", "open_with_head"]
+__all__ = ["open_with_head", "settings_for"]
 
-COMMON: Final = 0.95
-"""Share of common tokens in outputs."""
+COMMON: Final = 512
+"""Tokens of outputs."""
+BIAS: Final = 1e5
+"""Of their logits: more than any noise at any temperature."""
+COLDEST: Final = 0.3
+HOTTEST: Final = 1e3
+"""Temperatures between which all acceptances are."""
+HALVINGS: Final = 9
+TRIED: Final = 128
+"""Drafts that tell how many hold."""
+CHAIN: Final = 16
+"""Steps of a chain meanwhile."""
 
 
 def _with_head(spec: ModelSpec, types: dict[str, str]) -> tuple[ModelSpec, dict[str, str]]:
@@ -64,27 +72,34 @@ def open_with_head(
         engine.close()
 
 
-class KnowingHead(HeadProposer):
-    """A head each of whose drafts holds with the chance `accepted`, when those before it do."""
+def settings_for(engine: _core.Engine, accepted: float) -> dict[str, Any]:
+    """Return settings of the sampler with which so many of the head's drafts hold."""
+    if accepted == 0:  # where all tokens may come, the head is as good as never right
+        return {"seed": 1, "temperature": 1.0}
+    rng = np.random.default_rng(2)
+    ids = rng.choice(engine.common_tokens or engine.vocab, min(COMMON, engine.vocab), replace=False)
+    settings: dict[str, Any] = {"seed": 1, "logit_bias": [(int(token), BIAS) for token in ids]}
+    low, high = np.log(COLDEST), np.log(HOTTEST)
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        if _share_held(engine, {**settings, "temperature": float(np.exp(middle))}) < accepted:
+            low = middle
+        else:
+            high = middle
+    return {**settings, "temperature": float(np.exp(high))}
 
-    def __init__(self, engine: _core.Engine, config: ModelConfig, accepted: float) -> None:
-        super().__init__(engine, config)
-        self._vocab, self._accepted, self._rng = config.vocab_size, accepted, random.Random(1)
-        self.output: list[int] = []
 
-    def write(self, wanted: SequenceOf[tuple[Sequence, int]]) -> list[list[int]]:
-        """Drafts for sequences, all of which generate `output`."""
-        drafts = super().write(wanted)
-        return [
-            self._right(self.output[len(sequence.tokens) :], len(ids))
-            for (sequence, _), ids in zip(wanted, drafts, strict=True)
-        ]
-
-    def _share_of_common(self, sequences: SequenceOf[Sequence]) -> float:
-        return COMMON
-
-    def _right(self, follow: list[int], n: int) -> list[int]:
-        return [
-            token if self._rng.random() < self._accepted else (token + 1) % self._vocab
-            for token in (follow + [0] * n)[:n]
-        ]
+def _share_held(engine: _core.Engine, settings: dict[str, Any]) -> float:
+    """Return how many drafts hold, of one for each step of a text."""
+    slot = engine.open()
+    assert slot is not None
+    engine.begin(np.arange(1, 9, dtype=np.uint32), slot=slot, reuse=False, **settings)
+    assert engine.reserve(slot, 8)
+    engine.step([(slot, 8, True, 0, [])])
+    held = steps = 0
+    while steps < TRIED:
+        assert engine.reserve(slot, 1, CHAIN, 1)
+        (chunk,), _ = engine.draft_and_verify([(slot, 0)], 1, CHAIN, engine.common_tokens > 0)
+        held, steps = held + len(chunk.ids) - len(chunk.of_steps), steps + len(chunk.of_steps)
+    engine.close_slot(slot)
+    return held / steps

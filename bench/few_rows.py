@@ -2,11 +2,13 @@
 
     python -m bench.few_rows qwen3-4b:q4_k_m --device cuda
     python -m bench.few_rows ember -t 2 --rows 1,2,4
+    python -m bench.few_rows qwen3-4b:q4_k_m --head --device cuda
 
 A model is a file, a built-in model, or SHAPE:TYPE with random weights. Each figure is a median of the rounds:
 
 chain    of `--tokens` steps without the host, of 1, 2, … sequences together: a step's time
 drafts   a step that verifies 1, 3, … drafts, which are wrong: with what the host does between two steps
+head     with --head: a step of a chain that writes 1, 3, … drafts, by a synthetic head, and verifies them
 
 Settings of the sampler are "greedy", "plain" (temperature 1), "cut" (temperature 0.6, top-k 20, top-p 0.95)
 and "min_p" (temperature 0.8, min-p 0.05).
@@ -30,6 +32,7 @@ from akunu.cli.app import run as run_command
 from akunu.cli.bench.params import parse_ints
 from akunu.cli.console import print_table
 from akunu.loading.engines import open_engine
+from bench.draft_head import open_with_head
 from bench.json_file import json_option, write_json
 from bench.options import device_option, rounds_option, threads_option
 
@@ -75,6 +78,30 @@ def drafts_seconds(engine: Engine, slot: int, vocab: int, drafts: int) -> float:
     return time.perf_counter() - start
 
 
+def head_seconds(engine: Engine, slot: int, drafts: int, steps: int) -> float:
+    """Seconds of a step that writes and verifies so many drafts, in a chain of so many."""
+    assert engine.reserve(slot, 1, steps, drafts)
+    start = time.perf_counter()
+    (chunk,), _ = engine.draft_and_verify([(slot, 0)], drafts, steps, engine.common_tokens > 0)
+    return (time.perf_counter() - start) / len(chunk.of_steps)
+
+
+def measure_head(
+    name: str, rows: list[int], settings: list[str], tokens: int, rounds: int, threads: int, device: str
+) -> Iterator[dict[str, Any]]:
+    """Time chains of one model whose drafts a head writes."""
+    context = PROMPT + 2 + max(rows) * tokens * (rounds + 1)
+    with open_with_head(name, context=context, threads=threads, device=device) as (engine, config):
+        for setting in settings:
+            for n in rows:
+                if n == 1:
+                    continue
+                (slot,) = opened(engine, config.vocab_size, 1, setting)
+                times = [head_seconds(engine, slot, n - 1, tokens) for _ in range(rounds + 1)][1:]
+                yield {"setting": setting, "what": "head", "rows": n, "ms": 1e3 * median(times)}
+                engine.close_slot(slot)
+
+
 def measure(
     name: str, rows: list[int], settings: list[str], tokens: int, rounds: int, threads: int, device: str
 ) -> Iterator[dict[str, Any]]:
@@ -111,6 +138,7 @@ def measure(
 @click.option(
     "--tokens", type=click.IntRange(min=1), default=32, show_default=True, metavar="N", help="Of a chain."
 )
+@click.option("--head", is_flag=True, help="Of chains whose drafts a synthetic head writes.")
 @rounds_option(5)
 @json_option
 def command(
@@ -120,6 +148,7 @@ def command(
     rows: str,
     settings: str,
     tokens: int,
+    head: bool,
     rounds: int,
     json_path: Path | None,
 ) -> None:
@@ -132,7 +161,9 @@ def command(
     figures = [
         {"model": name, **found}
         for name in models
-        for found in measure(name, parse_ints(rows), names, tokens, rounds, threads, device)
+        for found in (measure_head if head else measure)(
+            name, parse_ints(rows), names, tokens, rounds, threads, device
+        )
     ]
     if json_path:
         write_json(json_path, figures)

@@ -15,8 +15,9 @@ looked for. Each is timed with and without drafts in turn, in random order, roun
 medians, and the ratio is that of neighbours in time. Every output must be the same in all rounds.
 
 With --head a model SHAPE:TYPE gets a head of its own that drafts (multi-token prediction), whose weights are
-random too, and of whose drafts as many hold as is said (`bench.draft_head`). The output is sampled at
-temperature 1, and the time is compared with that of the model without a head.
+random too, and of whose drafts as many hold as is said (`bench.draft_head`). The output is sampled, and the
+time is compared with that of the model without a head. The same with its drafts written for the host, as
+beside masks, is "by the host".
 
 With --draft a smaller model writes what is not looked up. A model drafts well only for one that it resembles,
 so random weights show what it costs where it is always wrong.
@@ -27,8 +28,10 @@ from __future__ import annotations
 import random
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
+from itertools import chain
 from pathlib import Path
 from statistics import median
 from typing import Any, Final
@@ -38,12 +41,13 @@ import numpy as np
 
 from akunu._core import Engine
 from akunu.api.scheduling import Scheduler, Sequence
+from akunu.api.scheduling.head_proposer import HeadProposer
 from akunu.api.scheduling.model_proposer import ModelProposer
 from akunu.cli.app import CONTEXT_SETTINGS
 from akunu.cli.app import run as run_command
 from akunu.cli.console import print_table
 from akunu.loading.engines import open_engine
-from bench.draft_head import KnowingHead, open_with_head
+from bench.draft_head import open_with_head, settings_for
 from bench.json_file import json_option, write_json
 from bench.options import device_option, rounds_option, threads_option
 
@@ -105,38 +109,51 @@ def compare(scheduler: Scheduler, kind: str, vocab: int, tokens: int, rounds: in
     }
 
 
+class HostHead(HeadProposer):
+    """A head whose drafts the host asks for, step by step."""
+
+    common = None
+
+
 def compare_head(
     name: str, accepted: float, tokens: int, rounds: int, threads: int, device: str
-) -> dict[str, Any]:
+) -> Iterator[dict[str, Any]]:
     """Time a model that drafts with a head of its own, so many of whose drafts hold, and without one."""
     order = random.Random(0)
-    options: dict[str, Any] = {"context": PROMPT + tokens + 2, "threads": threads, "device": device}
-    seconds: dict[bool, list[float]] = {False: [], True: []}
-    drafted = held = 0
+    options: dict[str, Any] = {"context": PROMPT + tokens + 256, "threads": threads, "device": device}
+    output = list[int]()
     with ExitStack() as stack:
         engine, config = stack.enter_context(open_with_head(name, **options))
         plain, _ = stack.enter_context(open_with_head(name, **options, head=False))
-        head = KnowingHead(engine, config, accepted)
-        schedulers = {False: Scheduler(plain), True: Scheduler(engine, proposer=head)}
+        settings = settings_for(engine, accepted)
+        schedulers = {
+            "plain": Scheduler(plain),
+            "chains": Scheduler(engine, proposer=HeadProposer(engine, config)),
+            "by the host": Scheduler(engine, proposer=HostHead(engine, config)),
+        }
+        seconds: dict[str, list[float]] = {way: [] for way in schedulers}
+        drafted, held = Counter[str](), Counter[str]()
         prompt = np.random.default_rng(3).integers(0, config.vocab_size, PROMPT).astype(np.uint32)
         for turn in range(rounds + 1):
-            for drafts in order.sample([False, True], 2) if turn else [False, True]:
-                sequence = Sequence(prompt, TEXTS["new"], tokens)
-                taken = written(schedulers[drafts], sequence)
-                head.output = head.output or sequence.tokens
-                assert sequence.tokens == head.output, "drafts changed an output"
+            for way in order.sample([*schedulers], len(schedulers)):
+                sequence = Sequence(prompt, settings, tokens)
+                taken = written(schedulers[way], sequence)
+                output = output or sequence.tokens
+                assert sequence.tokens == output, "drafts changed an output"
                 if turn:
-                    seconds[drafts].append(taken)
-                    drafted, held = drafted + sequence.drafted, held + sequence.accepted
-    ratios = [slow / fast for slow, fast in zip(seconds[False], seconds[True], strict=True)]
-    return {
-        "output": f"head, {accepted:g}",
-        "plain": (tokens - 1) / median(seconds[False]),
-        "speculative": (tokens - 1) / median(seconds[True]),
-        "ratio": median(ratios),
-        "drafted": drafted / rounds,
-        "accepted": held / rounds,
-    }
+                    seconds[way].append(taken)
+                    drafted[way] += sequence.drafted
+                    held[way] += sequence.accepted
+    for way in ("chains", "by the host"):
+        ratios = [slow / fast for slow, fast in zip(seconds["plain"], seconds[way], strict=True)]
+        yield {
+            "output": f"head, {accepted:g}, {way}",
+            "plain": (tokens - 1) / median(seconds["plain"]),
+            "speculative": (tokens - 1) / median(seconds[way]),
+            "ratio": median(ratios),
+            "drafted": drafted[way] / rounds,
+            "accepted": held[way] / rounds,
+        }
 
 
 def _weights(engine: Engine) -> int:
@@ -191,7 +208,9 @@ def command(
         {"model": name, **found}
         for name in models
         for found in (
-            (compare_head(name, float(share), tokens, rounds, threads, device) for share in head.split(","))
+            chain.from_iterable(
+                compare_head(name, float(share), tokens, rounds, threads, device) for share in head.split(",")
+            )
             if head
             else _texts(name, draft, tokens, rounds, threads, device)
         )

@@ -58,7 +58,7 @@ py::list passes_of(const std::string& chip, const std::string& op, const std::st
     const metal::Extent extent = metal::Extent::of(cmd);
     py::list out;
     for (const metal::Pass& p : choice.passes) {
-        const auto count = [&](const metal::GroupCount& c) { return metal::groups(c, extent, args, 0); };
+        const auto count = [&](const metal::GroupCount& c) { return metal::groups(c, extent, args); };
         py::dict constants, d;
         for (const metal::Constant& c : p.constants) constants[py::int_(c.index)] = c.value;
         d["function"] = p.function;

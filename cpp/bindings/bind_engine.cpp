@@ -53,6 +53,17 @@ SequenceInputs to_inputs(const std::vector<PyRows>& rows, const py::object& obje
     return inputs;
 }
 
+// What a handler raised during a call; None: nothing. What came of the call is not lost when Ctrl-C ended it: the other
+// sequences are not the interrupted one's.
+py::object raised_by(SignalPoll& signals) {
+    try {
+        signals.rethrow();
+    } catch (py::error_already_set& error) {
+        return error.value();
+    }
+    return py::none();
+}
+
 PyChunk wrap(Engine& e, std::uint32_t slot, Produced produced) {
     const Sequence& s = e.sequence(slot);
     const std::uint32_t top = s.sampler.want_logprobs ? std::min(s.sampler.n_logprobs, e.config().vocab_size) : 0;
@@ -66,7 +77,7 @@ py::tuple PyEngine::step(const std::vector<PyPart>& list, std::uint32_t steps, c
     for (const auto& [slot, rows, sample, limit, drafts] : list) parts.push_back({slot, rows, sample, limit, drafts});
     const Call call(*this);
     SignalPoll signals;
-    std::optional<py::error_already_set> raised;
+    py::object raised = py::none();
     const auto tell = [&] {
         if (interpreter_exiting()) return false;
         const py::gil_scoped_acquire gil;
@@ -74,10 +85,10 @@ py::tuple PyEngine::step(const std::vector<PyPart>& list, std::uint32_t steps, c
         try {
             masks();
         } catch (py::error_already_set& error) {
-            raised.emplace(std::move(error));
+            raised = error.value();
         }
         asks_for_masks_ = false;
-        return !raised;
+        return raised.is_none();
     };
     std::vector<PyChunk> out;
     {
@@ -87,13 +98,8 @@ py::tuple PyEngine::step(const std::vector<PyPart>& list, std::uint32_t steps, c
             out.push_back(wrap(call.model(), parts[i].slot, std::move(produced[i])));
         }
     }
-    // What came of it is not lost when Ctrl-C ended it: the other sequences are not the interrupted one's.
-    try {
-        signals.rethrow();
-    } catch (py::error_already_set& error) {
-        raised.emplace(std::move(error));
-    }
-    return py::make_tuple(std::move(out), raised ? raised->value() : py::none());
+    const py::object interrupt = raised_by(signals);
+    return py::make_tuple(std::move(out), interrupt.is_none() ? raised : interrupt);
 }
 
 std::uint32_t PyEngine::add_adapter(const std::map<std::string, std::tuple<Floats, Floats, float>>& tensors) {
@@ -116,6 +122,23 @@ std::uint32_t PyEngine::add_adapter(const std::map<std::string, std::tuple<Float
     return call([&](Engine& engine, const Poll&) { return engine.adapters().add(list); });
 }
 
+py::tuple PyEngine::draft_and_verify(const std::vector<std::pair<std::uint32_t, std::uint32_t>>& list,
+                                     std::uint32_t drafts, std::uint32_t steps, bool common) {
+    std::vector<Part> parts;
+    for (const auto& [slot, limit] : list) parts.push_back({.slot = slot, .limit = limit, .drafts = {}});
+    const Call call(*this);
+    SignalPoll signals;
+    std::vector<PyChunk> out;
+    {
+        const GilRelease release;
+        auto produced = call.model().draft_and_verify(parts, {drafts, steps, common}, std::ref(signals));
+        for (std::size_t i = 0; i < parts.size(); ++i) {
+            out.push_back(wrap(call.model(), parts[i].slot, std::move(produced[i])));
+        }
+    }
+    return py::make_tuple(std::move(out), raised_by(signals));
+}
+
 py::tuple PyEngine::draft(const std::vector<std::pair<std::uint32_t, std::uint32_t>>& sequences, bool common) {
     std::vector<Wish> wishes;
     for (const auto& [slot, tokens] : sequences) wishes.push_back({slot, tokens});
@@ -126,13 +149,7 @@ py::tuple PyEngine::draft(const std::vector<std::pair<std::uint32_t, std::uint32
         const GilRelease release;
         out = call.model().draft(wishes, std::ref(signals), common);
     }
-    py::object raised = py::none();
-    try {
-        signals.rethrow();
-    } catch (py::error_already_set& error) {
-        raised = error.value();
-    }
-    return py::make_tuple(std::move(out), std::move(raised));
+    return py::make_tuple(std::move(out), raised_by(signals));
 }
 
 namespace {
@@ -146,6 +163,8 @@ void bind_engine_class(py::module_& m) {
                                })
         .def_property_readonly("length", [](const PyChunk& c) { return c.length; })
         .def_property_readonly("ended", [](const PyChunk& c) { return c.produced.ended; })
+        .def_property_readonly("drafts", [](const PyChunk& c) { return c.produced.drafts; })
+        .def_property_readonly("of_steps", [](const PyChunk& c) { return c.produced.of_steps; })
         .def_property_readonly("logprobs",
                                [](const PyChunk& c) {
                                    std::vector<float> v;
@@ -290,6 +309,8 @@ void bind_engine_class(py::module_& m) {
         .def("step", &PyEngine::step, py::arg("parts"), py::arg("steps") = 1, py::arg("masks") = py::none())
         .def_property_readonly("common_tokens", [](PyEngine& e) { return e.get().common_tokens(); })
         .def("draft", &PyEngine::draft, py::arg("sequences"), py::arg("common") = false)
+        .def("draft_and_verify", &PyEngine::draft_and_verify, py::arg("sequences"), py::arg("drafts"), py::arg("steps"),
+             py::arg("common") = false)
         .def("stop_after_step", [](PyEngine& e) { e.get().yield(); })
         .def("cancel", &PyEngine::cancel)
         .def(

@@ -106,8 +106,8 @@ class Lab {
         {
             const GilRelease release;
             const std::lock_guard lock(mutex_);
-            const Program* const program = bench.program.get();
-            device_->replay({&program, 1}, bench.args, control, {}, {});
+            const Segment segment{bench.program.get(), bench.args};
+            device_->replay({.segments = {&segment, 1}}, control, {}, {});
         }
         bench.check_guards(op);
         bench.copy_back(buffers);
@@ -119,12 +119,12 @@ class Lab {
         Bench bench(*this, op, buffers, params, kv_dtype, std::max<std::size_t>(copies, 1));
         const GilRelease release;
         const std::lock_guard lock(mutex_);
-        const Program* const program = bench.program.get();
-        std::vector<double> all, once(program->table.commands.size());
-        device_->profile({&program, 1}, bench.args, once);  // warm-up: first touch of the copies
+        const Segment segment{bench.program.get(), bench.args};
+        std::vector<double> all, once(segment.program->table.commands.size());
+        device_->profile({&segment, 1}, once);  // warm-up: first touch of the copies
         for (std::size_t i = 0; i < repeats; ++i) {
             std::fill(once.begin(), once.end(), 0.0);
-            device_->profile({&program, 1}, bench.args, once);
+            device_->profile({&segment, 1}, once);
             all.insert(all.end(), once.begin(), once.end());
         }
         bench.check_guards(op);
@@ -262,6 +262,7 @@ void register_structs() {
                          dry_multiplier, dry_base, dry_allowed, dry_window, dry_longest, has_dry_breakers, seed_lo,
                          seed_hi, want_logprobs, n_logprobs, n_end_ids, n_bias, masked, end_ids);
     PYBIND11_NUMPY_DTYPE(SlotState, stopped, produced, limit);
+    PYBIND11_NUMPY_DTYPE(ChainRecord, start, steps, tokens);
     PYBIND11_NUMPY_DTYPE(LogprobRecord, chosen, ids, values);
     PYBIND11_NUMPY_DTYPE(Control, stop, active, yield);
 }
@@ -281,6 +282,7 @@ py::dict struct_dtypes() {
     d["SamplerState"] = py::dtype::of<SamplerState>();
     d["SlotState"] = py::dtype::of<SlotState>();
     d["SpeechRules"] = py::dtype::of<SpeechRules>();
+    d["ChainRecord"] = py::dtype::of<ChainRecord>();
     d["LogprobRecord"] = py::dtype::of<LogprobRecord>();
     d["Control"] = py::dtype::of<Control>();
     return d;

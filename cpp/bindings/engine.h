@@ -38,6 +38,10 @@ class PyEngine : public Exclusive<Engine> {
     }
     // A step, and what the handler of a signal, or `masks`, raised meanwhile.
     py::tuple step(const std::vector<PyPart>& list, std::uint32_t steps, const py::object& masks);
+    // A chain of steps, before each of which the model's head writes so many drafts, of (slot, limit) each; and what
+    // the handler of a signal raised meanwhile.
+    py::tuple draft_and_verify(const std::vector<std::pair<std::uint32_t, std::uint32_t>>& list, std::uint32_t drafts,
+                               std::uint32_t steps, bool common);
     // By the names of `linears`: A [rank, cols], B [rows, rank], and a scale of their product. Returns its number.
     std::uint32_t add_adapter(const std::map<std::string, std::tuple<Floats, Floats, float>>& tensors);
     // Drafts for each (slot, tokens), and what the handler of a signal raised meanwhile.

@@ -119,8 +119,30 @@ class Program {
     DispatchTable table;
 };
 
-// The programs that a step runs, one after the other: the forward pass, and what follows it.
-using Segments = std::span<const Program* const>;
+// A program of a step, and what it is run with.
+struct Segment {
+    const Program* program = nullptr;
+    ReplayArgs args = {};
+};
+using Segments = std::span<const Segment>;
+constexpr std::size_t kMaxSegments = 20;  // of a step
+
+// A step's segments, one after the other: the forward pass, and what follows it. It may be run many times without the
+// host. From one time to the next positions are further ahead of the rows, and a row may see more keys; where a command
+// writes the rows anew, their positions need not be ahead.
+struct Chain {
+    Segments segments = {};
+    std::uint32_t times = 1;
+    std::uint32_t more_steps = 1, more_keys = 1;
+    std::uint32_t commands = UINT32_MAX;  // each time only the first so many
+
+    // What a segment with these is run with the n-th time, counted from 0.
+    ReplayArgs args_at(ReplayArgs args, std::uint32_t n) const {
+        args.step += n * more_steps;
+        args.keys += n * more_keys;
+        return args;
+    }
+};
 
 // Called now and then during long calls; true stops them.
 using Poll = std::function<bool()>;
@@ -197,13 +219,13 @@ class Device {
         return std::nullopt;
     }
 
-    // Runs the segments `args.steps` times, until `control.stop` is set. Returns the steps run. `poll` is called now
-    // and then on the calling thread; when it returns true the replay stops early. `meanwhile` must not throw.
-    virtual std::uint32_t replay(Segments segments, const ReplayArgs& args, Control& control, const Poll& poll,
+    // Runs a chain until `control.stop` is set. Returns how many times all of it ran. `poll` is called now and then on
+    // the calling thread; when it returns true the replay stops early. `meanwhile` must not throw.
+    virtual std::uint32_t replay(const Chain& chain, Control& control, const Poll& poll,
                                  const Meanwhile& meanwhile) = 0;
 
     // Runs the segments once and adds each command's seconds to `seconds`.
-    virtual void profile(Segments segments, const ReplayArgs& args, std::span<double> seconds) = 0;
+    virtual void profile(Segments segments, std::span<double> seconds) = 0;
 };
 
 // Owns a buffer of a device.

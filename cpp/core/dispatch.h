@@ -53,8 +53,8 @@ struct Binding {
 enum class PatchSource : std::uint8_t {
     kRows,    // rows of this replay
     kLogits,  // of them, those whose logits are wanted
-    kStep,    // index within the chain
-    kKeys,    // that some row sees in this step, at most
+    kStep,    // how far positions are ahead of those that the rows have
+    kKeys,    // that some row sees, at most
 };
 
 struct Patch {
@@ -130,13 +130,13 @@ struct CommandLabel {
     std::string full_name() const;  // "layers.3.attn_q"
 };
 
-// What changes from one replay to the next, besides what lies in the step's buffers (rows, page tables, tokens).
+// What changes from one run of a table to the next, besides what lies in the step's buffers (rows, page tables,
+// tokens).
 struct ReplayArgs {
     std::uint32_t rows = 1;
-    std::uint32_t logits = 1;             // rows whose logits are wanted
-    std::uint32_t steps = 1;              // tokens in the chain; more than one only where every sequence has one row
-    std::uint32_t keys = 1;               // that some row sees in the first step, at most: the greatest position + 1
-    std::uint32_t commands = UINT32_MAX;  // of each step, only the first so many
+    std::uint32_t logits = 1;     // rows whose logits are wanted
+    std::uint32_t step = 0;       // positions are so many ahead of those that the rows have
+    std::uint32_t keys = 1;       // that some row sees, at most: the greatest position + 1
     std::uint32_t sequences = 1;  // whose rows they are, each as many, with keys of its own; 1 where they differ
 };
 
@@ -148,31 +148,29 @@ struct DispatchTable {
     PatchSource rows = PatchSource::kRows;  // what its commands' rows are
 };
 
-// Value of a replay variable at chain index `step`.
-constexpr std::uint32_t source_value(PatchSource source, const ReplayArgs& a, std::uint32_t step) {
+// Value of a replay variable.
+constexpr std::uint32_t source_value(PatchSource source, const ReplayArgs& a) {
     switch (source) {
         case PatchSource::kRows:
             return a.rows;
         case PatchSource::kLogits:
             return a.logits;
         case PatchSource::kStep:
-            return step;
+            return a.step;
         case PatchSource::kKeys:
-            return a.keys + step;
+            return a.keys;
     }
     return 0;
 }
 
-// What a patch writes at chain index `step`.
-constexpr std::uint32_t patch_value(const Patch& p, const ReplayArgs& a, std::uint32_t step) {
-    return source_value(p.source, a, step) * p.times;
-}
+// What a patch writes.
+constexpr std::uint32_t patch_value(const Patch& p, const ReplayArgs& a) { return source_value(p.source, a) * p.times; }
 
 // Copies a command's parameters and applies its patches.
-inline void patched_params(const DispatchCmd& c, const ReplayArgs& a, std::uint32_t step, std::byte* out) {
+inline void patched_params(const DispatchCmd& c, const ReplayArgs& a, std::byte* out) {
     std::memcpy(out, c.params.data(), c.param_bytes);
     for (int i = 0; i < c.n_patches; ++i) {
-        const std::uint32_t v = patch_value(c.patches[i], a, step);
+        const std::uint32_t v = patch_value(c.patches[i], a);
         std::memcpy(out + c.patches[i].offset, &v, sizeof v);
     }
 }

@@ -224,6 +224,8 @@ Cost sample_cost(const DispatchCmd& c) {
 
 Cost accept_cost(const DispatchCmd&) { return per_row(16, 0); }
 
+Cost advance_cost(const DispatchCmd&) { return per_row(16, 0); }
+
 // This counts the vectors that are made; how many rows they are made of differs from sequence to sequence.
 Cost pool_cost(const DispatchCmd& c) { return per_row(8.0 * c.params_as<PoolParams>().dim, 0); }
 

@@ -35,6 +35,7 @@ Cost delta_rule_cost(const DispatchCmd& c);
 Cost ssm_scan_cost(const DispatchCmd& c);
 Cost sample_cost(const DispatchCmd& c);
 Cost accept_cost(const DispatchCmd& c);
+Cost advance_cost(const DispatchCmd& c);
 Cost pool_cost(const DispatchCmd& c);
 Cost column_squares_cost(const DispatchCmd& c);
 Cost route_cost(const DispatchCmd& c);

@@ -101,6 +101,8 @@ constexpr FieldInfo kGatedNormFields[] = {FIELD(GatedNormParams, rows), FIELD(Ga
                                           FIELD(GatedNormParams, formats)};
 constexpr FieldInfo kSampleFields[] = {FIELD(SampleParams, rows), FIELD(SampleParams, step), FIELD(SampleParams, vocab),
                                        FIELD(SampleParams, history_stride)};
+constexpr FieldInfo kAdvanceFields[] = {FIELD(AdvanceParams, rows), FIELD(AdvanceParams, has_axes),
+                                        FIELD(AdvanceParams, has_spans)};
 constexpr FieldInfo kPoolFields[] = {FIELD(PoolParams, rows), FIELD(PoolParams, dim), FIELD(PoolParams, pooling)};
 constexpr FieldInfo kColumnSquaresFields[] = {FIELD(ColumnSquaresParams, rows),   FIELD(ColumnSquaresParams, dim),
                                               FIELD(ColumnSquaresParams, format), FIELD(ColumnSquaresParams, experts),
@@ -176,7 +178,9 @@ constexpr BufferInfo index(std::string_view name, bool optional = false) { retur
 constexpr BufferInfo cache(std::string_view name, Access access = R, bool optional = false) {
     return {name, access, optional, kCache};
 }
-constexpr BufferInfo state(std::string_view name, Access access = R) { return {name, access, false, kState}; }
+constexpr BufferInfo state(std::string_view name, Access access = R, bool optional = false) {
+    return {name, access, optional, kState};
+}
 constexpr BufferInfo sum(std::string_view name) { return {.name = name, .access = RW, .adds = "accumulate"}; }
 
 // Weights of a planar type have more planes than their codes, which are `weight`.
@@ -288,6 +292,12 @@ constexpr BufferInfo kLogprobsBuffers[] = {{"logits", R},  {"sampled", R}, state
 constexpr BufferInfo kAcceptBuffers[] = {{"sampled", R},     state("history", RW), state("state"),
                                          state("slots", RW), state("control", RW), index("rows"),
                                          index("logit_rows")};
+// What the other commands of a step read as an index is a state here: rows, and which of them a head goes on from.
+constexpr BufferInfo kAdvanceBuffers[] = {state("rows", RW),        state("positions", RW, kOptional),
+                                          state("slots"),           state("records", RW),
+                                          state("draft_rows", RW),  state("draft_positions", RW, kOptional),
+                                          state("draft_states", W), state("sampled_rows", RW),
+                                          state("draft_slots", W),  state("spans", RW, kOptional)};
 constexpr BufferInfo kPoolBuffers[] = {{"x", R}, index("rows"), index("last_rows"), {"out", W}};
 constexpr BufferInfo kColumnSquaresBuffers[] = {{"x", R}, state("sums", W), {"ids", R, kOptional}};
 constexpr BufferInfo kRouteBuffers[] = {
@@ -383,6 +393,7 @@ constexpr OpInfo kOps[] = {
     row<RelativeAttentionParams>("relative_attention", kRelativeAttentionFields, kRelativeAttentionBuffers,
                                  relative_attention_cost),
     row<AllReduceParams>("all_reduce", kAllReduceFields, kAllReduceBuffers, all_reduce_cost),
+    row<AdvanceParams>("advance", kAdvanceFields, kAdvanceBuffers, advance_cost),
 };
 
 consteval bool has_field(const OpInfo& op, std::string_view name) {

@@ -58,6 +58,7 @@ enum class Op : std::uint8_t {
     kSparsify,
     kRelativeAttention,
     kAllReduce,
+    kAdvance,
     kCount,
 };
 

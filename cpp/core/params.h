@@ -558,6 +558,14 @@ struct SampleParams {
     u32 history_stride;
 };
 
+// Rows of a step that verified drafts, of each sequence as many: they become those of the next one. See ChainRecord
+// in core/step_state.h.
+struct AdvanceParams {
+    u32 rows;       // patched
+    u32 has_axes;   // 1: rows have kPositionAxes positions of their own
+    u32 has_spans;  // 1: blocks have a state
+};
+
 #ifndef __METAL_VERSION__
 }  // namespace akunu
 #endif

@@ -33,11 +33,11 @@ class PlanOnly : public Base {
     void upload(const Binding&, std::span<const std::byte>) override {}
     void download(const Binding&, std::span<std::byte>) override {}
     // Both throw.
-    std::uint32_t replay(Segments, const ReplayArgs&, Control&, const Poll&, const Meanwhile&) override {
+    std::uint32_t replay(const Chain&, Control&, const Poll&, const Meanwhile&) override {
         throw UnsupportedError("device '" + this->name() +
                                "' only plans; load the model on a device that is here to run it");
     }
-    void profile(Segments, const ReplayArgs&, std::span<double>) override {
+    void profile(Segments, std::span<double>) override {
         throw UnsupportedError("device '" + this->name() + "' only plans; nothing can be measured on it");
     }
 };

@@ -69,6 +69,16 @@ struct SlotState {
     u32 limit = 0;     // tokens to write at most
 };
 
+// What a chain of steps that verify drafts, each of up to as many tokens, notes of a slot. Behind each step kAdvance
+// moves the rows on: those of a sequence begin at the first position that is not in the cache, `start` + its tokens so
+// far, and so do its state's span and the rows of the head, which goes on from the row of the last position that is.
+enum ChainLimits : u32 { kMostVerifications = 128 };
+struct ChainRecord {
+    u32 start = 0;                        // positions in the cache before the first step
+    u32 steps = 0;                        // that gave it tokens
+    u32 tokens[kMostVerifications] = {};  // that each of them gave
+};
+
 // What kLogprobs writes for each row with logits, step after step.
 struct LogprobRecord {
     float chosen = 0;

@@ -297,26 +297,25 @@ ThreadPool& CpuDevice::pool() const {
     return ThreadPool::of_process();
 }
 
-std::uint32_t CpuDevice::run(Segments segments, const ReplayArgs& args, const Control& control, const Poll& poll,
-                             const Meanwhile& meanwhile, std::span<double> seconds) {
+std::uint32_t CpuDevice::run(const Chain& chain, const Control& control, const Poll& poll, const Meanwhile& meanwhile,
+                             std::span<double> seconds) {
     ThreadPool& threads = pool();
-    if (args.steps == 0 || args.commands == 0) return 0;
+    if (chain.times == 0 || chain.commands == 0) return 0;
     auto replay = std::ranges::find_if(replays_, [](const auto& r) { return r->helpers() == 0; });
     if (replay == replays_.end()) replay = replays_.insert(replay, std::make_shared<Replay>(threads_));
     const std::shared_ptr<Replay> team = *replay;
-    team->prepare(segments, args, control, poll, meanwhile, seconds, threads_);
+    team->prepare(chain, control, poll, meanwhile, seconds, threads_);
     threads.run(team);
-    return team->steps_done();
+    return team->times_done();
 }
 
-std::uint32_t CpuDevice::replay(Segments segments, const ReplayArgs& args, Control& control, const Poll& poll,
-                                const Meanwhile& meanwhile) {
-    return run(segments, args, control, poll, meanwhile, {});
+std::uint32_t CpuDevice::replay(const Chain& chain, Control& control, const Poll& poll, const Meanwhile& meanwhile) {
+    return run(chain, control, poll, meanwhile, {});
 }
 
-void CpuDevice::profile(Segments segments, const ReplayArgs& args, std::span<double> seconds) {
+void CpuDevice::profile(Segments segments, std::span<double> seconds) {
     const Control control;
-    run(segments, args, control, {}, {}, seconds);
+    run({.segments = segments}, control, {}, {}, seconds);
 }
 
 Peaks measure_peaks(int threads, double seconds) {

@@ -44,15 +44,14 @@ class CpuDevice final : public Device {
     PagedUse paged_use() const override { return paged_.use(); }
     Weight map_weight(const HostTensor& tensor) override;
     std::unique_ptr<Program> compile(DispatchTable table) override;
-    std::uint32_t replay(Segments segments, const ReplayArgs& args, Control& control, const Poll& poll,
-                         const Meanwhile& meanwhile) override;
-    void profile(Segments segments, const ReplayArgs& args, std::span<double> seconds) override;
+    std::uint32_t replay(const Chain& chain, Control& control, const Poll& poll, const Meanwhile& meanwhile) override;
+    void profile(Segments segments, std::span<double> seconds) override;
 
   private:
     // Throws Error in a process that was forked after the device was opened.
     ThreadPool& pool() const;
-    std::uint32_t run(Segments segments, const ReplayArgs& args, const Control& control, const Poll& poll,
-                      const Meanwhile& meanwhile, std::span<double> seconds);
+    std::uint32_t run(const Chain& chain, const Control& control, const Poll& poll, const Meanwhile& meanwhile,
+                      std::span<double> seconds);
     // Memory that all threads read: each of them has its own rows to begin with and takes those of others when it is
     // done, so that no node is the right one for a page.
     Mapping shared_memory(std::uint64_t bytes) const;

@@ -27,36 +27,37 @@ std::size_t choices_of(const std::byte* params) {
 
 }  // namespace
 
-void Replay::prepare(Segments segments, const ReplayArgs& args, const Control& control, const Poll& poll,
-                     const Meanwhile& meanwhile, std::span<double> seconds, int threads) {
-    segments_.clear();
+void Replay::prepare(const Chain& chain, const Control& control, const Poll& poll, const Meanwhile& meanwhile,
+                     std::span<double> seconds, int threads) {
+    parts_.clear();
     commands_ = 0;
     has_paged_ = false;
     double ns = 0;
     std::size_t stages = 1;
-    for (const Program* p : segments) {
-        const auto& program = static_cast<const CpuProgram&>(*p);
-        const std::size_t all = program.commands()->size(), n = std::min(all, args.commands - commands_);
+    for (const Segment& segment : chain.segments) {
+        const auto& program = static_cast<const CpuProgram&>(*segment.program);
+        const std::size_t all = program.commands()->size(), n = std::min(all, chain.commands - commands_);
         if (n == 0) continue;
-        segments_.push_back({program.commands(), commands_ + n, program.paged()});
+        parts_.push_back({program.commands(), commands_, commands_ + n, program.paged(), segment.args});
         has_paged_ |= !program.paged()->empty();
         commands_ += n;
         const auto add = [&](const Load& load) {
-            ns += load.nanoseconds(args);
+            ns += load.nanoseconds(segment.args);
             stages += load.stages();
         };
         n == all ? add(program.load()) : add(Load(std::span(*program.commands()).first(n)));
     }
-    args_ = args;
+    chain_ = chain;
+    chain_.segments = {};
     control_ = &control;
     poll_ = &poll;
     meanwhile_ = &meanwhile;
-    told_before_ = meanwhile ? segments.front()->table.commands.size() : 0;
+    told_before_ = meanwhile ? chain.segments.front().program->table.commands.size() : 0;
     told_.set(0);
     seconds_ = seconds;
     stage_start_ = Clock::now();
     next_poll_ = stage_start_ + kPollInterval;
-    steps_done_ = 0;
+    times_done_ = 0;
     stop_.store(false, std::memory_order_relaxed);
     start(team_for(ns, stages, threads));
 }
@@ -67,19 +68,26 @@ void Replay::begin() {
     told_.set(1);
 }
 
+const Replay::Part& Replay::part_of(std::size_t command) const {
+    auto part = parts_.begin();
+    while (part->end <= command) ++part;
+    return *part;
+}
+
+void Replay::set_params(const DispatchCmd& cmd, const Part& part, std::uint64_t n, std::byte* out) const {
+    patched_params(cmd, chain_.args_at(part.args, static_cast<std::uint32_t>(n)), out);
+}
+
 std::uint64_t Replay::run_stage(std::uint64_t at, Worker& worker) {
     alignas(8) std::byte params[kMaxParamBytes];
-    const auto step = static_cast<std::uint32_t>(at / commands_);
-    const std::size_t in_step = at % commands_;
-    std::size_t before = 0;
-    auto segment = segments_.begin();
-    for (; segment->end <= in_step; ++segment) before = segment->end;
-    const std::vector<DispatchCmd>& commands = *segment->commands;
-    const std::size_t n = segment->end - before;  // a stage ends with its segment
-    std::size_t i = in_step - before;
+    const std::uint64_t time = at / commands_;
+    const Part& part = part_of(at % commands_);
+    const std::vector<DispatchCmd>& commands = *part.commands;
+    const std::size_t n = part.end - part.begin;  // a stage ends with its segment
+    std::size_t i = at % commands_ - part.begin;
     do {
         const DispatchCmd& cmd = commands[i];
-        patched_params(cmd, args_, step, params);
+        set_params(cmd, part, time, params);
         worker.tag = ++at;
         reinterpret_cast<Kernel>(const_cast<void*>(cmd.kernel))(cmd, params, worker);
         ++i;
@@ -89,32 +97,27 @@ std::uint64_t Replay::run_stage(std::uint64_t at, Worker& worker) {
 
 std::uint64_t Replay::stage_end(std::uint64_t at) const {
     const std::size_t in_step = at % commands_;
-    std::size_t before = 0;
-    auto segment = segments_.begin();
-    for (; segment->end <= in_step; ++segment) before = segment->end;
+    const Part& part = part_of(in_step);
     std::size_t i = in_step + 1;
-    while (i < segment->end && !(*segment->commands)[i - before].barrier && seconds_.empty()) ++i;
+    while (i < part.end && !(*part.commands)[i - part.begin].barrier && seconds_.empty()) ++i;
     return at - in_step + i;
 }
 
 template <typename F>
 void Replay::for_paged(std::uint64_t from, std::uint64_t to, const F& f) const {
-    const auto step = static_cast<std::uint32_t>(from / commands_);
     const std::size_t first = from % commands_, last = first + (to - from);  // of one step
-    std::size_t before = 0;
-    for (const Segment& segment : segments_) {
-        for (const PagedCommand& c : *segment.paged) {
-            const std::size_t at = before + c.at;
-            if (at >= first && at < std::min(last, segment.end)) f((*segment.commands)[c.at], c, step);
+    for (const Part& part : parts_) {
+        for (const PagedCommand& c : *part.paged) {
+            const std::size_t at = part.begin + c.at;
+            if (at >= first && at < std::min(last, part.end)) f((*part.commands)[c.at], c, part);
         }
-        before = segment.end;
     }
 }
 
 bool Replay::end_stage(std::uint64_t at, std::uint64_t next) {
     const std::size_t n = commands_;
     if (has_paged_) {
-        for_paged(at, next, [](const DispatchCmd&, const PagedCommand& c, std::uint32_t) {
+        for_paged(at, next, [](const DispatchCmd&, const PagedCommand& c, const Part&) {
             for (ExpertPages* const pages : c.pages) {
                 if (pages) pages->settle();
             }
@@ -127,15 +130,15 @@ bool Replay::end_stage(std::uint64_t at, std::uint64_t next) {
         stage_start_ = now;
     }
     if (next % n == 0) {
-        steps_done_ = static_cast<std::uint32_t>(next / n);
+        times_done_ = static_cast<std::uint32_t>(next / n);
         const bool yield = __atomic_load_n(&control_->yield, __ATOMIC_RELAXED) != 0;
-        if (steps_done_ == args_.steps || control_->stop || yield) return false;
+        if (times_done_ == chain_.times || control_->stop || yield) return false;
     }
     if (stop_.load(std::memory_order_relaxed)) return false;
     if (has_paged_) {
-        for_paged(next, stage_end(next), [&](const DispatchCmd& cmd, const PagedCommand& c, std::uint32_t step) {
+        for_paged(next, stage_end(next), [&](const DispatchCmd& cmd, const PagedCommand& c, const Part& part) {
             alignas(8) std::byte params[kMaxParamBytes];
-            patched_params(cmd, args_, step, params);
+            set_params(cmd, part, next / n, params);
             const std::size_t choices = cmd.op == Op::kExpertsGateUp ? choices_of<ExpertsGateUpParams>(params)
                                                                      : choices_of<ExpertsDownParams>(params);
             const std::span<const u32> ids(cmd.buffers[c.ids].as<u32>(), choices);

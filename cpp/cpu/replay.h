@@ -17,9 +17,10 @@ class Replay final : public Team {
 
     // What to run next, on up to `threads` threads. Only while nobody helps: a late helper may still look at the last
     // program. With `seconds` every command is a stage, whose time is added there.
-    void prepare(Segments segments, const ReplayArgs& args, const Control& control, const Poll& poll,
-                 const Meanwhile& meanwhile, std::span<double> seconds, int threads);
-    std::uint32_t steps_done() const { return steps_done_; }
+    void prepare(const Chain& chain, const Control& control, const Poll& poll, const Meanwhile& meanwhile,
+                 std::span<double> seconds, int threads);
+    // How many times all of the chain ran.
+    std::uint32_t times_done() const { return times_done_; }
 
   private:
     void begin() override;
@@ -27,23 +28,27 @@ class Replay final : public Team {
     bool end_stage(std::uint64_t at, std::uint64_t next) override;
     void look_up() override;
 
-    // A step's segments, and behind which of its commands each ends. They are kept, since the programs may be gone
-    // while a late helper looks.
-    struct Segment {
+    // A segment, and which of its step's commands are its own. They are kept, since the programs may be gone while a
+    // late helper looks.
+    struct Part {
         std::shared_ptr<const std::vector<DispatchCmd>> commands;
-        std::size_t end;
+        std::size_t begin, end;
         std::shared_ptr<const std::vector<PagedCommand>> paged;
+        ReplayArgs args;
     };
+    const Part& part_of(std::size_t command) const;
+    // Copies a command's parameters, as they are the n-th time.
+    void set_params(const DispatchCmd& cmd, const Part& part, std::uint64_t n, std::byte* out) const;
     // Calls f for those of the commands [from, to), counted from the first step on, whose experts stay in their file.
     template <typename F>
     void for_paged(std::uint64_t from, std::uint64_t to, const F& f) const;
     // Where the stage ends that begins with this command.
     std::uint64_t stage_end(std::uint64_t at) const;
 
-    std::vector<Segment> segments_;
-    std::size_t commands_ = 0;
+    std::vector<Part> parts_;
+    std::size_t commands_ = 0;  // of a step
     bool has_paged_ = false;
-    ReplayArgs args_;
+    Chain chain_;  // without its segments, whose memory is the caller's
     const Control* control_ = nullptr;
     const Poll* poll_ = nullptr;
     const Meanwhile* meanwhile_ = nullptr;
@@ -51,7 +56,7 @@ class Replay final : public Team {
     Beacon told_;                    // 1: it is
     std::span<double> seconds_;
     Clock::time_point next_poll_, stage_start_;
-    std::uint32_t steps_done_ = 0;
+    std::uint32_t times_done_ = 0;
     std::atomic<bool> stop_{false};
 };
 

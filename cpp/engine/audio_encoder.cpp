@@ -61,9 +61,9 @@ void AudioEncoder::place(std::span<const float> mel, std::uint32_t sound) {
     for (u32 i = 0; i < step_.max_rows; ++i) sound_rows_.host<Row>()[i] = {sound, i};
 }
 
-ReplayCall AudioEncoder::replay() const {
-    return {.programs = {body_.get(), sound_.get()},
-            .args = {.rows = step_.max_rows, .logits = 0, .keys = step_.max_rows}};
+std::array<Segment, 2> AudioEncoder::segments() const {
+    const ReplayArgs args{.rows = step_.max_rows, .logits = 0, .keys = step_.max_rows};
+    return {{{body_.get(), args}, {sound_.get(), args}}};
 }
 
 bool AudioEncoder::encode(std::span<const float> mel, std::uint32_t sound, const Poll& poll) {
@@ -71,14 +71,13 @@ bool AudioEncoder::encode(std::span<const float> mel, std::uint32_t sound, const
     place(mel, sound);
     cancelled_ = false;
     const auto stop = [&] { return cancelled_.load() || (poll && poll()); };
-    const auto [segments, args] = replay();
     Control control;
-    return device_->replay(segments, args, control, stop, {}) == 1;
+    return device_->replay({.segments = segments()}, control, stop, {}) == 1;
 }
 
 std::vector<CommandInfo> AudioEncoder::profile(std::uint32_t sound, std::size_t repeats, const Poll& poll) {
     place(std::vector<float>(config_.audio->mels * std::size_t{frames()}), sound);
-    return akunu::profile(*device_, replay(), repeats, poll);
+    return akunu::profile(*device_, segments(), repeats, poll);
 }
 
 void AudioEncoder::states(std::span<float> out) const {

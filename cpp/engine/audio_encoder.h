@@ -2,6 +2,7 @@
 // sound is in one step, so its own keys and values are activations like others.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <span>
 
@@ -24,14 +25,14 @@ class AudioEncoder : public LoadedModel {
     void states(std::span<float> out) const;
 
     // The commands of a sound; and run on silence, into a sound that is open, as `profile` of profile.h says.
-    std::vector<CommandInfo> commands() const { return describe(*device_, replay()); }
+    std::vector<CommandInfo> commands() const { return describe(*device_, segments()); }
     std::vector<CommandInfo> profile(std::uint32_t sound, std::size_t repeats, const Poll& poll);
 
     // Frames of a sound.
     std::uint32_t frames() const { return AudioStem::kStride * config_.positions; }
 
   private:
-    ReplayCall replay() const;
+    std::array<Segment, 2> segments() const;
     void place(std::span<const float> mel, std::uint32_t sound);
 
     std::unique_ptr<Program> body_, sound_;

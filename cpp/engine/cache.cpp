@@ -107,9 +107,9 @@ void Cache::copy_record(std::unique_ptr<Program>& program, const Binding& record
     auto* pair = step_.copies.host<std::uint32_t>();
     pair[0] = from;
     pair[1] = to;
-    const Program* const segment = program.get();
+    const Segment segment{program.get()};
     Control control;
-    device_.replay({&segment, 1}, {}, control, {}, {});
+    device_.replay({.segments = {&segment, 1}}, control, {}, {});
 }
 
 bool Cache::own_page(std::uint32_t slot, std::uint32_t index) {

@@ -74,8 +74,13 @@ class Cache {
     std::uint32_t shorten(Part& part, std::uint32_t steps) const;
     // A sequence's next n rows are in the step, the last `drafts` of which may be refused.
     void begin_rows(std::uint32_t slot, std::uint32_t n, std::uint32_t drafts);
-    // After a step: the state is where its rows left it, or, where it did not run to its end, at a checkpoint before.
-    void settle(const Part& part, bool whole);
+    // After a step: the state is where its rows left it, before position `state_at`, or, where it did not run to its
+    // end, at a checkpoint before.
+    void settle(std::uint32_t slot, bool whole, std::uint32_t state_at);
+    // That of a slot's last step; all are 0 where there are no states.
+    StateSpan span_of(std::uint32_t slot) const {
+        return has_states() ? step_.state_spans.host<StateSpan>()[slot] : StateSpan{};
+    }
     // A slot's own state; nothing where there is none.
     Binding state_of(std::uint32_t slot) const { return {step_.states.buffer, slot * state_bytes_, state_bytes_}; }
     std::uint64_t state_bytes() const { return state_bytes_; }

@@ -49,7 +49,7 @@ std::uint32_t Cache::shorten(Part& part, std::uint32_t steps) const {
     part.sample = part.sample && part.rows <= room;
     part.rows = std::min(part.rows, room);
     part.drafts.resize(std::min<std::size_t>(part.drafts.size(), part.sample ? room - part.rows : 0));
-    return std::min(steps, room);
+    return std::clamp(room / (1 + static_cast<std::uint32_t>(part.drafts.size())), 1u, steps);
 }
 
 void Cache::begin_rows(std::uint32_t slot, std::uint32_t n, std::uint32_t drafts) {
@@ -59,14 +59,12 @@ void Cache::begin_rows(std::uint32_t slot, std::uint32_t n, std::uint32_t drafts
     s.state_at = kLostState;
 }
 
-void Cache::settle(const Part& part, bool whole) {
+void Cache::settle(std::uint32_t slot, bool whole, std::uint32_t state_at) {
     if (!checkpoints_) return;
-    Sequence& s = sequences_[part.slot];
-    if (!whole) return go_back(part.slot, s.length);
-    // Drafts that held are stashed yet.
-    const StateSpan& span = step_.state_spans.host<StateSpan>()[part.slot];
-    s.state_at = part.drafts.empty() ? s.length : span.to;
-    if (s.length % kCheckpointEvery == 0 || is_prompt_checkpoint(s, s.length)) keep_checkpoint(part.slot);
+    Sequence& s = sequences_[slot];
+    if (!whole) return go_back(slot, s.length);
+    s.state_at = state_at;
+    if (s.length % kCheckpointEvery == 0 || is_prompt_checkpoint(s, s.length)) keep_checkpoint(slot);
 }
 
 void Cache::keep_checkpoint(std::uint32_t slot) {

@@ -18,6 +18,7 @@ DraftHead::DraftHead(const EngineContext& context, const EncodedInputs& inputs) 
     samples.logit_rows = shared(sizeof(u32));
     samples.slots = shared(sizeof(SlotState));
     samples.control = engine_.own(sizeof(Control), &MemoryUse::scratch);
+    records_ = shared(sizeof(ChainRecord));
     std::iota(samples.logit_rows.host<u32>(), samples.logit_rows.host<u32>() + slots, 0u);
 }
 
@@ -50,55 +51,87 @@ const Program& DraftHead::tail(const TailKey& key, bool common) {
     return *p;
 }
 
-void DraftHead::place(std::span<const Wish> wishes, std::uint32_t n) {
-    for (std::size_t i = 0; i < wishes.size(); ++i) {
-        const Sequence& s = engine_.sequences[wishes[i].slot];
-        const std::uint32_t at = s.length - 1 + (engine_.model.drafter()->stands_still() ? 0 : n);
-        rows_.rows.host<Row>()[i] = {wishes[i].slot, at};
-        samples_.rows.host<Row>()[i] = {wishes[i].slot, s.length + n};
-        inputs_.place_axes(rows_, static_cast<std::uint32_t>(i), s, at);
+const Program& DraftHead::advance() {
+    if (!advance_) {
+        const DraftedRows drafted{rows_.rows,         rows_.positions, rows_.logit_rows,
+                                  rows_.sampled_rows, samples_.slots,  records_};
+        advance_ = engine_.device.compile(engine_.model.advance(engine_.plan(engine_.step), drafted));
+    }
+    return *advance_;
+}
+
+void DraftHead::place(std::uint32_t i, std::uint32_t slot, std::uint32_t limit) {
+    const Sequence& s = engine_.sequences[slot];
+    rows_.rows.host<Row>()[i] = {slot, s.length - 1};
+    rows_.logit_rows.host<u32>()[i] = s.last_row;
+    rows_.sampled_rows.host<Row>()[i] = {slot, s.length};
+    inputs_.place_axes(rows_, i, s, s.length - 1);
+    samples_.slots.host<SlotState>()[slot] = {0, 0, limit};
+    engine_.step.sampler.host<SamplerState>()[slot].masked = 0;
+}
+
+void DraftHead::add_draft(StepSegments& segments, std::uint32_t n, const ReplayArgs& args, Sampling sampling,
+                          bool common) {
+    const TailKey key{.sampling = sampling, .one_row = args.rows == 1};
+    segments.add(body(engine_.phase_for(args.rows), n == 0), args);
+    segments.add(tail(key, common && engine_.model.common_tokens() != 0), args);
+}
+
+void DraftHead::begin_chain(std::span<const Part> parts) {
+    for (std::uint32_t i = 0; i < parts.size(); ++i) {
+        place(i, parts[i].slot, 0);
+        auto& record = records_.host<ChainRecord>()[parts[i].slot];
+        record.start = engine_.sequences[parts[i].slot].length;
+        record.steps = 0;
     }
 }
 
+void DraftHead::add_drafts(StepSegments& segments, std::uint32_t drafts, std::uint32_t sequences, std::uint32_t keys,
+                           Sampling sampling, bool common) {
+    for (std::uint32_t n = 0; n < drafts; ++n) {
+        add_draft(segments, n,
+                  {.rows = sequences, .logits = sequences, .step = n, .keys = keys + n, .sequences = sequences},
+                  sampling, common);
+    }
+}
+
+std::span<const std::uint32_t> DraftHead::tokens(std::uint32_t slot) const {
+    const auto& record = records_.host<ChainRecord>()[slot];
+    return std::span(record.tokens).first(record.steps);
+}
+
 std::vector<std::vector<std::uint32_t>> DraftHead::draft(std::span<const Wish> wishes, const Poll& stop, bool common) {
-    common = common && engine_.model.common_tokens() != 0;
     std::vector<Wish> wanted;
     for (Wish wish : wishes) {
         const Sequence& s = engine_.sequences.opened(wish.slot);
-        if (s.last_row == kNoRow || s.known != s.length + 1) continue;
+        if (!goes_on(s)) continue;
         // A step that verifies them has one row more.
         const auto reserved = static_cast<std::uint32_t>(s.pages.size()) * kPagePositions;
         const std::uint32_t room = std::min(reserved, engine_.context);
-        wish.tokens = std::min(wish.tokens, room - std::min(room, s.length + 1));
+        wish.tokens = std::min({wish.tokens, room - std::min(room, s.length + 1), kMostDrafts});
         if (wish.tokens) wanted.push_back(wish);
     }
     // Those that are wanted longest first, so that rows go on at their places when others have enough.
     std::ranges::stable_sort(wanted, std::ranges::greater{}, &Wish::tokens);
-    TailKey key;
-    for (std::size_t i = 0; i < wanted.size(); ++i) {
-        const std::uint32_t slot = wanted[i].slot;
-        const Sequence& s = engine_.sequences[slot];
-        if (!s.plain) key.sampling = Sampling::kSampled;
-        rows_.logit_rows.host<u32>()[i] = s.last_row;
-        samples_.slots.host<SlotState>()[slot] = {0, 0, wanted[i].tokens};
-        engine_.step.sampler.host<SamplerState>()[slot].masked = 0;
+    Sampling sampling = Sampling::kGreedy;
+    for (std::uint32_t i = 0; i < wanted.size(); ++i) {
+        place(i, wanted[i].slot, wanted[i].tokens);
+        if (!engine_.sequences[wanted[i].slot].plain) sampling = Sampling::kSampled;
     }
-    auto& control = *samples_.control.host<Control>();
-    control = {.stop = 0, .active = static_cast<u32>(wanted.size()), .yield = 0};
-    for (std::uint32_t done = 0; !wanted.empty() && !control.stop;) {
-        const auto rows =
-            static_cast<std::uint32_t>(std::ranges::count_if(wanted, [&](const Wish& w) { return w.tokens > done; }));
-        if (rows == 0) break;
-        const auto going_on = std::span(wanted).first(rows);
-        place(going_on, done);
-        std::uint32_t keys = 0;
-        for (const Wish& w : going_on) keys = std::max(keys, engine_.sequences[w.slot].length + done);
-        const std::uint32_t steps = done == 0 ? 1 : going_on.back().tokens - done;
-        key.one_row = rows == 1;
-        const Program* const segments[] = {&body(engine_.phase_for(rows), done == 0), &tail(key, common)};
-        const ReplayArgs args{.rows = rows, .logits = rows, .steps = steps, .keys = keys, .sequences = rows};
-        if (engine_.device.replay(segments, args, control, stop, {}) != steps) break;
-        done += steps;
+    StepSegments segments;
+    for (std::uint32_t n = 0; n < kMostDrafts; ++n) {
+        ReplayArgs args{.rows = 0, .step = n, .keys = 0};
+        for (; args.rows < wanted.size() && wanted[args.rows].tokens > n; ++args.rows) {
+            args.keys = std::max(args.keys, engine_.sequences[wanted[args.rows].slot].length + n);
+        }
+        if (args.rows == 0) break;
+        args.logits = args.sequences = args.rows;
+        add_draft(segments, n, args, sampling, common);
+    }
+    if (!wanted.empty()) {
+        auto& control = *samples_.control.host<Control>();
+        control = {.stop = 0, .active = static_cast<u32>(wanted.size()), .yield = 0};
+        engine_.device.replay({.segments = segments.get()}, control, stop, {});
     }
     std::vector<std::vector<std::uint32_t>> out;
     for (const Wish& wish : wishes) {

@@ -28,8 +28,8 @@ Encoder::Encoder(std::shared_ptr<Device> device, ModelConfig config, std::shared
     prepare_kernels(progress);
     if (!distances) return;
     Control control;
-    const Program* const segments[] = {distances.get()};
-    device_->replay(segments, {.rows = model_->distances(), .logits = 0, .keys = 1}, control, {}, {});
+    const Segment segment{distances.get(), {.rows = model_->distances(), .logits = 0}};
+    device_->replay({.segments = {&segment, 1}}, control, {}, {});
 }
 
 void Encoder::allocate() {
@@ -102,13 +102,13 @@ std::size_t Encoder::encode(std::span<const EncoderText> texts, float* out, cons
     check_weights();
     cancelled_ = false;
     const auto stop = [&] { return cancelled_.load() || (poll && poll()); };
-    const Program* const segments[] = {body_.get(), vectors_.get()};
     Control control;
     std::size_t made = 0;
     while (made < texts.size() && !stop()) {
         ReplayArgs args;
         const std::size_t n = fill(texts.subspan(made), args);
-        if (device_->replay(segments, args, control, stop, {}) == 0) break;
+        const Segment segments[] = {{body_.get(), args}, {vectors_.get(), args}};
+        if (device_->replay({.segments = segments}, control, stop, {}) == 0) break;
         std::copy_n(step_.vectors.host<float>(), n * width(), out + made * width());
         made += n;
         if (done) done(made);
@@ -116,7 +116,7 @@ std::size_t Encoder::encode(std::span<const EncoderText> texts, float* out, cons
     return made;
 }
 
-ReplayCall Encoder::replay_of(std::uint32_t tokens, std::uint32_t texts) const {
+std::vector<Segment> Encoder::segments_of(std::uint32_t tokens, std::uint32_t texts) const {
     const std::uint32_t most = std::min(kTexts, std::max(1u, device_->traits().encoder_rows / std::max(1u, tokens)));
     if (tokens == 0 || tokens > context_) {
         throw InvalidArgumentError("a text has 1.." + std::to_string(context_) + " tokens, not " +
@@ -126,18 +126,18 @@ ReplayCall Encoder::replay_of(std::uint32_t tokens, std::uint32_t texts) const {
         throw InvalidArgumentError("a step takes 1.." + std::to_string(most) + " texts of " + std::to_string(tokens) +
                                    " tokens, not " + std::to_string(texts));
     }
-    return {.programs = {body_.get(), vectors_.get()},
-            .args = {.rows = tokens * texts, .logits = texts, .keys = tokens, .sequences = texts}};
+    const ReplayArgs args{.rows = tokens * texts, .logits = texts, .keys = tokens, .sequences = texts};
+    return {{body_.get(), args}, {vectors_.get(), args}};
 }
 
 std::vector<CommandInfo> Encoder::profile(std::uint32_t tokens, std::uint32_t texts, std::size_t repeats,
                                           const Poll& poll) {
-    const ReplayCall replay = replay_of(tokens, texts);
+    const std::vector<Segment> segments = segments_of(tokens, texts);
     std::vector<std::uint32_t> ids(tokens);
     for (std::uint32_t i = 0; i < tokens; ++i) ids[i] = i % config_.vocab_size;
     ReplayArgs filled;
     fill(std::vector<EncoderText>(texts, {ids}), filled);
-    return akunu::profile(*device_, replay, repeats, poll);
+    return akunu::profile(*device_, segments, repeats, poll);
 }
 
 }  // namespace akunu

@@ -32,7 +32,7 @@ class Encoder : public LoadedModel {
 
     // The commands of a step of `texts` texts of `tokens` tokens each; and run, as `profile` of profile.h says.
     std::vector<CommandInfo> commands(std::uint32_t tokens, std::uint32_t texts) const {
-        return describe(*device_, replay_of(tokens, texts));
+        return describe(*device_, segments_of(tokens, texts));
     }
     std::vector<CommandInfo> profile(std::uint32_t tokens, std::uint32_t texts, std::size_t repeats, const Poll& poll);
 
@@ -41,7 +41,7 @@ class Encoder : public LoadedModel {
     // Rows of as many texts as a step takes, from the first on; returns how many.
     std::size_t fill(std::span<const EncoderText> texts, ReplayArgs& args);
     void check(std::span<const EncoderText> texts) const;
-    ReplayCall replay_of(std::uint32_t tokens, std::uint32_t texts) const;
+    std::vector<Segment> segments_of(std::uint32_t tokens, std::uint32_t texts) const;
 
     Binding tables_;  // of pages, one for each text of a step
     std::unique_ptr<Program> body_, vectors_;

@@ -52,6 +52,7 @@ Engine::Engine(std::shared_ptr<Device> device, ModelConfig config, std::shared_p
             for (const bool first : {true, false}) drafter_->body(phase, first);
             drafter_->tail({.one_row = phase == Phase::kDecode}, common_tokens() != 0);
         }
+        drafter_->advance();
     }
     if (!config_.sound_positions())
         prepare_kernels(progress);  // else with those of the encoder of sounds, which comes next
@@ -328,9 +329,8 @@ Control& Engine::begin_control(std::uint32_t active) {
     return control;
 }
 
-std::uint32_t Engine::replay_step(Segments segments, const ReplayArgs& args, Control& control, const Poll& poll,
-                                  const Meanwhile& meanwhile) {
-    const std::uint32_t done = device_->replay(segments, args, control, poll, meanwhile);
+std::uint32_t Engine::replay_step(const Chain& chain, Control& control, const Poll& poll, const Meanwhile& meanwhile) {
+    const std::uint32_t done = device_->replay(chain, control, poll, meanwhile);
     // Not before the replay: who came since the step was planned ends its chain too.
     __atomic_store_n(&control.yield, 0u, __ATOMIC_RELAXED);
     return done;
@@ -353,7 +353,7 @@ void Engine::place(std::uint32_t row, std::uint32_t slot, std::uint32_t n, std::
 std::uint32_t Engine::end_of(const Part& part, std::uint32_t steps) {
     const Sequence& s = sequences_.opened(part.slot);
     if (steps == 0) throw InvalidArgumentError("a step has 0 steps, expected at least 1");
-    const std::uint64_t end = std::uint64_t{s.length} + part.rows + part.drafts.size() + steps - 1;
+    const std::uint64_t end = std::uint64_t{s.length} + part.rows - 1 + (1 + part.drafts.size()) * steps;
     if (part.rows == 0 || s.length + std::uint64_t{part.rows} > s.known) {
         throw InvalidArgumentError("slot " + std::to_string(part.slot) + " has " + std::to_string(s.known - s.length) +
                                    " tokens to run, not " + std::to_string(part.rows));
@@ -381,15 +381,29 @@ void Engine::take_pages(const Part& part, std::uint32_t steps) {
     cache_->take(part.slot, sequences_[part.slot].length, end);
 }
 
-std::vector<Produced> Engine::step(std::span<const Part> parts, std::uint32_t steps, const Poll& poll,
-                                   const Meanwhile& masks) {
-    if (parts.empty() || cancelled_.exchange(false)) return std::vector<Produced>(parts.size());
+void Engine::check_step(std::span<const Part> parts, std::uint32_t steps) {
     for (const Part& part : parts) {
         const std::uint32_t end = end_of(part, steps);
         cache_->check_step(part.slot, end);
         inputs_.check_whole_images(sequences_[part.slot], part.rows);
     }
     check_weights();
+}
+
+void Engine::begin_sampling(const Part& part, Control& control, TailKey& key) {
+    const Sequence& s = sequences_[part.slot];
+    step_.slots.host<SlotState>()[part.slot] = {0, 0, part.limit};
+    step_.sampler.host<SamplerState>()[part.slot].masked = 0;
+    ++control.active;
+    if (!s.plain) key.sampling = Sampling::kSampled;
+    key.logprobs = key.logprobs || s.sampler.want_logprobs;
+    key.rules = key.rules || s.ruled;
+}
+
+std::vector<Produced> Engine::step(std::span<const Part> parts, std::uint32_t steps, const Poll& poll,
+                                   const Meanwhile& masks) {
+    if (parts.empty() || cancelled_.exchange(false)) return std::vector<Produced>(parts.size());
+    check_step(parts, steps);
     std::vector<Part> shortened;
     if (cache_->has_states()) {
         shortened.assign(parts.begin(), parts.end());
@@ -397,7 +411,7 @@ std::vector<Produced> Engine::step(std::span<const Part> parts, std::uint32_t st
         parts = shortened;
     }
     auto* logit_rows = step_.logit_rows.host<std::uint32_t>();
-    ReplayArgs args{.rows = 0, .logits = 0, .steps = steps, .keys = 0};
+    ReplayArgs args{.rows = 0, .logits = 0, .keys = 0};
     TailKey key{.sampling = masks ? Sampling::kSampled : Sampling::kGreedy};
     Control& control = begin_control(0);
     bool each_is_one = true;
@@ -417,27 +431,20 @@ std::vector<Produced> Engine::step(std::span<const Part> parts, std::uint32_t st
         for (std::uint32_t i = 0; i < logits; ++i) logit_rows[args.logits + i] = args.rows + n - logits + i;
         s.first_logits = args.logits;
         s.n_logits = logits;
-        if (part.sample) {
-            step_.slots.host<SlotState>()[part.slot] = {0, 0, part.limit};
-            step_.sampler.host<SamplerState>()[part.slot].masked = 0;
-            ++control.active;
-            if (!s.plain) key.sampling = Sampling::kSampled;
-            key.logprobs = key.logprobs || s.sampler.want_logprobs;
-            key.rules = key.rules || s.ruled;
-        }
+        if (part.sample) begin_sampling(part, control, key);
         args.rows += n;
         args.logits += logits;
         each_is_one = each_is_one && n == 1;
         args.keys = std::max(args.keys, s.length + n);
     }
-    if (key.logprobs) args.steps = std::min(args.steps, std::max(kLogprobRecords / std::max(args.logits, 1u), 1u));
+    if (key.logprobs) steps = std::min(steps, std::max(kLogprobRecords / std::max(args.logits, 1u), 1u));
     if (each_is_one) args.sequences = args.rows;
     key.one_row = args.logits == 1;
     StepSegments segments;
     const bool adapted = std::ranges::any_of(parts, [&](const Part& part) { return has_adapter(part.slot); });
-    segments.add(body(encoded ? Phase::kEncoded : shared_.phase_for(args.rows), adapted));
-    if (args.logits) segments.add(tail(key, adapted));
-    add_keeping(segments, args.rows);
+    segments.add(body(encoded ? Phase::kEncoded : shared_.phase_for(args.rows), adapted), args);
+    if (args.logits) segments.add(tail(key, adapted), args);
+    add_keeping(segments, args);
     const Poll stop = stopping(poll);
     Meanwhile meanwhile;
     if (masks && args.logits) {
@@ -447,19 +454,22 @@ std::vector<Produced> Engine::step(std::span<const Part> parts, std::uint32_t st
             return told;
         };
     }
-    const std::uint32_t done = replay_step(segments.get(), args, control, stop, meanwhile);
-    const bool whole = done == args.steps || !interrupted_;
+    const Chain chain{.segments = segments.get(), .times = steps};
+    const std::uint32_t done = replay_step(chain, control, stop, meanwhile);
+    const bool whole = done == steps || !interrupted_;
     if (!whole) cancelled_ = false;
     std::vector<Produced> out;
     std::uint32_t logit = 0, row = 0;
     for (const Part& part : parts) {
-        out.push_back(collect(part, logit, args.logits, done != 0));
-        cache_->settle(part, whole);
+        out.push_back(collect(part, logit, part.drafts.empty() ? args.logits : 1, done != 0));
+        // Drafts that held are stashed yet.
+        cache_->settle(part.slot, whole,
+                       part.drafts.empty() ? sequences_[part.slot].length : cache_->span_of(part.slot).to);
         cache_->pass(part.slot);
         const auto sampled = static_cast<std::uint32_t>(out.back().ids.size());
         // A chain has rows of its last step alone.
-        if (whole && sampled != 0 && (args.steps == 1 || sampled == done)) {
-            sequences_[part.slot].last_row = args.steps == 1 ? row + part.rows + sampled - 2 : row;
+        if (whole && sampled != 0 && (steps == 1 || sampled == done)) {
+            sequences_[part.slot].last_row = steps == 1 ? row + part.rows + sampled - 2 : row;
         }
         row += part.rows + static_cast<std::uint32_t>(part.drafts.size());
         if (part.sample) logit += 1 + static_cast<std::uint32_t>(part.drafts.size());
@@ -486,7 +496,7 @@ void Engine::set_mask(std::uint32_t slot, std::span<const std::uint32_t> masks) 
     step_.sampler.host<SamplerState>()[slot].masked = 1;
 }
 
-Produced Engine::collect(const Part& part, std::uint32_t index, std::uint32_t logit_rows, bool ran) {
+Produced Engine::collect(const Part& part, std::uint32_t index, std::uint32_t stride, bool ran) {
     Produced out;
     Sequence& s = sequences_[part.slot];
     const std::uint32_t first = s.length + part.rows;  // where sampled tokens begin
@@ -503,7 +513,6 @@ Produced Engine::collect(const Part& part, std::uint32_t index, std::uint32_t lo
     out.ids.assign(ids, ids + n);
     if (s.sampler.want_logprobs) {
         const auto* records = step_.logprobs.host<LogprobRecord>() + index;
-        const std::uint32_t stride = part.drafts.empty() ? logit_rows : 1;
         for (std::uint32_t i = 0; i < n; ++i) out.logprobs.push_back(records[std::size_t{i} * stride]);
     }
     out.ended = step_.slots.host<SlotState>()[part.slot].stopped == kStoppedAtEnd;

@@ -9,7 +9,6 @@
 // called at any time.
 #pragma once
 
-#include <array>
 #include <functional>
 #include <map>
 #include <memory>
@@ -46,6 +45,17 @@ struct Produced {
     std::vector<std::uint32_t> ids;
     std::vector<LogprobRecord> logprobs;
     bool ended = false;  // the last one is an end-of-generation token
+    // Of a chain whose drafts the model's head writes: how many drafts each of its steps verified, and how many ids
+    // each gave.
+    std::uint32_t drafts = 0;
+    std::vector<std::uint32_t> of_steps;
+};
+
+// Steps of a chain, before each of which the model's head writes so many drafts for every sequence. `common`: the
+// common tokens alone, where it has such a choice.
+struct Drafting {
+    std::uint32_t drafts = 1, steps = 1;
+    bool common = false;
 };
 
 // A sequence whose tokens are to be run, and the positions, in order, after which logits are wanted.
@@ -120,6 +130,12 @@ class Engine : public LoadedModel {
     std::vector<std::vector<std::uint32_t>> draft(std::span<const Wish> wishes, const Poll& poll, bool common = false);
     std::uint32_t common_tokens() const { return model_->common_tokens(); }
 
+    // Runs parts of one row, each of which samples and was reserved with so many drafts, in up to so many steps that
+    // verify drafts of the head. Tokens are those of `step`. Where the head has no state of some sequence to go on
+    // from, or a checkpoint is due, it is a step without drafts, and gives one token. A replay that was cancelled
+    // produces less.
+    std::vector<Produced> draft_and_verify(std::span<const Part> parts, Drafting how, const Poll& poll);
+
     // Runs all tokens of these sequences, each once here, that are still to be run; false when it was cancelled.
     bool run(std::span<const LogitsRequest> asked, const RunSinks& sinks, const Poll& poll);
 
@@ -170,7 +186,7 @@ class Engine : public LoadedModel {
     // A fresh run over `ids`, up to `at_once` rows at a time, each with logits where there is a tail; then `done(first,
     // n)`. Returns the positions run.
     std::uint32_t run_fresh(std::span<const std::uint32_t> ids, AdapterChoice adapter, std::uint32_t at_once,
-                            Segments segments, const Poll& poll,
+                            std::span<const Program* const> programs, const Poll& poll,
                             const std::function<void(std::uint32_t, std::uint32_t)>& done);
     // Asked by a device during a replay: whether it was cancelled, or `poll` ends it. `cancelled_` stays: a replay may
     // be told at its very end, and runs whole; then the next one stops.
@@ -184,8 +200,9 @@ class Engine : public LoadedModel {
     }
     // What device and host share, for a replay that begins with so many sequences that sample.
     Control& begin_control(std::uint32_t active);
-    std::uint32_t replay_step(Segments segments, const ReplayArgs& args, Control& control, const Poll& poll,
-                              const Meanwhile& meanwhile);
+    std::uint32_t replay_step(const Chain& chain, Control& control, const Poll& poll, const Meanwhile& meanwhile);
+    // A part samples in the step that is being put together.
+    void begin_sampling(const Part& part, Control& control, TailKey& key);
     // Rows from `row` on are a sequence's next n tokens, the last `drafts` of which may be refused.
     void place(std::uint32_t row, std::uint32_t slot, std::uint32_t n, std::uint32_t drafts = 0);
     bool replay_run(const ReplayArgs& args, bool adapted, const RunSinks& sinks, const Poll& poll);
@@ -193,22 +210,23 @@ class Engine : public LoadedModel {
     // The programs of a step; `adapted`: some sequence of it has an adapter.
     const Program& body(Phase phase, bool adapted = false);
     const Program& tail(const TailKey& key, bool adapted = false);
-    // The segments of a step.
-    struct StepSegments {
-        std::array<const Program*, 3> all{};
-        std::size_t n = 0;
-        void add(const Program& p) { all.at(n++) = &p; }
-        Segments get() const { return std::span(all).first(n); }
-    };
-    // That which keeps what drafts need of a step's rows, if they need something.
-    void add_keeping(StepSegments& segments, std::uint32_t rows) {
-        const Program* keeping = drafter_ ? drafter_->keeping(shared_.phase_for(rows)) : nullptr;
-        if (keeping) segments.add(*keeping);
+    // Adds the segment that keeps what drafts need of a step's rows, if they need something.
+    void add_keeping(StepSegments& segments, const ReplayArgs& args) {
+        const Program* keeping = drafter_ ? drafter_->keeping(shared_.phase_for(args.rows)) : nullptr;
+        if (keeping) segments.add(*keeping, args);
     }
     // Where a position ends that a part writes in `steps` steps; throws where it is none that can be run.
     std::uint32_t end_of(const Part& part, std::uint32_t steps);
-    // What a part gave, and what the cache holds of its sequence now.
-    Produced collect(const Part& part, std::uint32_t index, std::uint32_t logit_rows, bool ran);
+    // Throws unless a step can run parts that were reserved for so many steps.
+    void check_step(std::span<const Part> parts, std::uint32_t steps);
+    // The parts with so many drafts, which are to be written. Throws where a head does not draft for them.
+    std::vector<Part> with_drafts(std::span<const Part> parts, std::uint32_t drafts) const;
+    // As many drafts and steps as there is room for until a checkpoint is due; no drafts where the head has no state of
+    // some sequence.
+    Drafting shortened(std::vector<Part>& parts, Drafting how) const;
+    // What a part gave, and what the cache holds of its sequence now. Its records are the `index`-th and every
+    // `stride`-th from there on.
+    Produced collect(const Part& part, std::uint32_t index, std::uint32_t stride, bool ran);
 
     Sequences sequences_;
     const EngineContext shared_;

@@ -7,7 +7,7 @@
 namespace akunu {
 
 std::uint32_t Engine::run_fresh(std::span<const std::uint32_t> ids, AdapterChoice adapter, std::uint32_t at_once,
-                                Segments segments, const Poll& poll,
+                                std::span<const Program* const> programs, const Poll& poll,
                                 const std::function<void(std::uint32_t, std::uint32_t)>& done) {
     const std::uint32_t slot = take_slot();
     struct Closer {
@@ -20,15 +20,18 @@ std::uint32_t Engine::run_fresh(std::span<const std::uint32_t> ids, AdapterChoic
     check_weights();
     Sequence& s = sequences_[slot];
     const Poll stop = stopping(poll);
-    const bool has_tail = segments.size() > 1;
+    const bool has_tail = programs.size() > 1;
     while (s.length < s.known) {
         const std::uint32_t n = std::min(s.known - s.length, at_once);
         cache_->take(slot, s.length, s.length + n);
         place(0, slot, n);
         for (std::uint32_t i = 0; i < n && has_tail; ++i) step_.logit_rows.host<std::uint32_t>()[i] = i;
         Control& control = begin_control(0);
-        const ReplayArgs args{.rows = n, .logits = has_tail ? n : 0, .keys = s.length + n};
-        if (stop() || device_->replay(segments, args, control, stop, {}) == 0) {
+        StepSegments segments;
+        for (const Program* p : programs) {
+            segments.add(*p, {.rows = n, .logits = has_tail ? n : 0, .keys = s.length + n});
+        }
+        if (stop() || device_->replay({.segments = segments.get()}, control, stop, {}) == 0) {
             cancelled_ = false;
             break;
         }
@@ -45,11 +48,11 @@ std::uint32_t Engine::for_each_logits(std::span<const std::uint32_t> ids, Adapte
     adapters_.check(adapter);
     const std::uint32_t at_once = std::min(chunk_, kLogitsRows);
     const bool adapted = adapter.number != 0;
-    const Program* const segments[] = {&body(shared_.phase_for(at_once), adapted),
+    const Program* const programs[] = {&body(shared_.phase_for(at_once), adapted),
                                        &tail({.sampling = Sampling::kNone, .one_row = false}, adapted)};
     const std::size_t vocab = config_.vocab_size;
     std::vector<float> logits(at_once * vocab);
-    return run_fresh(ids, adapter, at_once, segments, poll, [&](std::uint32_t first, std::uint32_t n) {
+    return run_fresh(ids, adapter, at_once, programs, poll, [&](std::uint32_t first, std::uint32_t n) {
         device_->download(step_.logits, std::as_writable_bytes(std::span(logits).first(n * vocab)));
         for (std::size_t i = 0; i < n; ++i) row(first + i, std::span(logits).subspan(i * vocab, vocab));
     });
@@ -57,8 +60,8 @@ std::uint32_t Engine::for_each_logits(std::span<const std::uint32_t> ids, Adapte
 
 std::uint32_t Engine::add_input_squares(std::span<const std::uint32_t> ids, AdapterChoice adapter, const Poll& poll,
                                         InputSquares& squares) {
-    const Program* const segment = &squares.program();
-    return run_fresh(ids, adapter, chunk_, {&segment, 1}, poll, [&](std::uint32_t, std::uint32_t) { squares.add(); });
+    const Program* const program = &squares.program();
+    return run_fresh(ids, adapter, chunk_, {&program, 1}, poll, [&](std::uint32_t, std::uint32_t) { squares.add(); });
 }
 
 bool Engine::run(std::span<const LogitsRequest> asked, const RunSinks& sinks, const Poll& poll) {
@@ -112,13 +115,14 @@ bool Engine::replay_run(const ReplayArgs& args, bool adapted, const RunSinks& si
     const Poll stop = stopping(poll);
     const bool ranks = bool(sinks.ranks);
     StepSegments segments;
-    segments.add(body(sinks.aligned ? Phase::kAligned : shared_.phase_for(args.rows), adapted));
+    segments.add(body(sinks.aligned ? Phase::kAligned : shared_.phase_for(args.rows), adapted), args);
     if (args.logits) {
-        segments.add(tail({.sampling = Sampling::kNone, .logprobs = ranks, .one_row = false, .rules = ranks}, adapted));
+        segments.add(tail({.sampling = Sampling::kNone, .logprobs = ranks, .one_row = false, .rules = ranks}, adapted),
+                     args);
     }
-    if (!sinks.aligned) add_keeping(segments, args.rows);
+    if (!sinks.aligned) add_keeping(segments, args);
     Control& control = begin_control(0);
-    if (stop() || device_->replay(segments.get(), args, control, stop, {}) == 0) {
+    if (stop() || device_->replay({.segments = segments.get()}, control, stop, {}) == 0) {
         cancelled_ = false;
         return false;
     }

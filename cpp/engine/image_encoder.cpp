@@ -144,9 +144,8 @@ void ImageEncoder::place(const ImagePatches& image, std::uint32_t patches) {
     }
 }
 
-ReplayCall ImageEncoder::replay(std::uint32_t patches) const {
-    return {.programs = {body_.get()},
-            .args = {.rows = patches, .logits = patches / config_.image->patches, .keys = patches}};
+Segment ImageEncoder::segment(std::uint32_t patches) const {
+    return {body_.get(), {.rows = patches, .logits = patches / config_.image->patches, .keys = patches}};
 }
 
 std::shared_ptr<const EncodedRows> ImageEncoder::encode(const ImagePatches& image, const Poll& poll) {
@@ -156,11 +155,11 @@ std::shared_ptr<const EncodedRows> ImageEncoder::encode(const ImagePatches& imag
     place(image, patches);
     cancelled_ = false;
     const auto stop = [&] { return cancelled_.load() || (poll && poll()); };
-    const auto [segments, args] = replay(patches);
+    const Segment body = segment(patches);
     Control control;
-    if (device_->replay(segments, args, control, stop, {}) != 1) return nullptr;
+    if (device_->replay({.segments = {&body, 1}}, control, stop, {}) != 1) return nullptr;
     auto rows = std::make_shared<EncodedRows>();
-    rows->count = args.logits;
+    rows->count = body.args.logits;
     rows->width = width();
     rows->values.resize(std::size_t{rows->count} * rows->width);
     device_->download(step_.vectors, std::as_writable_bytes(std::span(rows->values)));
@@ -169,7 +168,8 @@ std::shared_ptr<const EncodedRows> ImageEncoder::encode(const ImagePatches& imag
 
 std::vector<CommandInfo> ImageEncoder::commands(std::uint32_t patches) {
     make_room(patches);
-    return describe(*device_, replay(patches));
+    const Segment body = segment(patches);
+    return describe(*device_, {&body, 1});
 }
 
 std::vector<CommandInfo> ImageEncoder::profile(std::uint32_t patches, std::size_t repeats, const Poll& poll) {
@@ -183,7 +183,8 @@ std::vector<CommandInfo> ImageEncoder::profile(std::uint32_t patches, std::size_
     const ImagePatches image{pixels, added, 0, positions, windows};
     check(image);
     place(image, patches);
-    return akunu::profile(*device_, replay(patches), repeats, poll);
+    const Segment body = segment(patches);
+    return akunu::profile(*device_, {&body, 1}, repeats, poll);
 }
 
 }  // namespace akunu

@@ -47,7 +47,7 @@ class ImageEncoder : public LoadedModel {
     void place_windows(std::span<const u32> windows);
     void check(const ImagePatches& image) const;
     void place(const ImagePatches& image, std::uint32_t patches);
-    ReplayCall replay(std::uint32_t patches) const;
+    Segment segment(std::uint32_t patches) const;
 
     std::unique_ptr<Program> body_;
     std::size_t fixed_ = 0;  // of owned_, what stays when room is made

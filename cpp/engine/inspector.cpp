@@ -5,7 +5,7 @@
 
 namespace akunu {
 
-ReplayCall Inspector::replay_of(const PhaseRun& run) const {
+std::vector<Segment> Inspector::segments_of(const PhaseRun& run) const {
     const DispatchTable& t = engine_.body(run.phase).table;
     const std::uint32_t most = run.each_samples ? std::min(t.max_rows, engine_.step_.max_logits) : t.max_rows;
     const std::uint64_t keys = std::uint64_t{run.position} + (run.each_samples ? 1 : run.rows);
@@ -15,20 +15,20 @@ ReplayCall Inspector::replay_of(const PhaseRun& run) const {
                                    ", not " + std::to_string(run.rows) + " at position " +
                                    std::to_string(run.position));
     }
-    std::vector<const Program*> programs{&engine_.body(run.phase), &engine_.tail({.one_row = run.sequences() == 1})};
+    const ReplayArgs args{.rows = run.rows,
+                          .logits = run.sequences(),
+                          .keys = static_cast<std::uint32_t>(keys),
+                          .sequences = run.sequences()};
+    std::vector<Segment> segments{{&engine_.body(run.phase), args},
+                                  {&engine_.tail({.one_row = run.sequences() == 1}), args}};
     if (const Program* keeping = engine_.drafter_ ? engine_.drafter_->keeping(run.phase) : nullptr) {
-        programs.push_back(keeping);
+        segments.push_back({keeping, args});
     }
-    return {.programs = std::move(programs),
-            .args = {.rows = run.rows,
-                     .logits = run.sequences(),
-                     .steps = 1,
-                     .keys = static_cast<std::uint32_t>(keys),
-                     .sequences = run.sequences()}};
+    return segments;
 }
 
 std::vector<CommandInfo> Inspector::commands(const PhaseRun& run) const {
-    return describe(*engine_.device_, replay_of(run));
+    return describe(*engine_.device_, segments_of(run));
 }
 
 std::vector<Written> Inspector::run_prefix(std::uint32_t slot, std::uint32_t commands) const {
@@ -39,12 +39,11 @@ std::vector<Written> Inspector::run_prefix(std::uint32_t slot, std::uint32_t com
     const std::uint32_t rows = s.known - s.length;
     const bool encoded = engine_.inputs_.is_encoded(s, rows);
     const PhaseRun run{encoded ? Phase::kEncoded : engine_.shared_.phase_for(rows), rows, s.length};
-    auto [segments, args] = replay_of(run);
-    args.commands = commands;
+    const std::vector<Segment> segments = segments_of(run);
     const DispatchCmd* last = nullptr;
     std::uint64_t before = 0;
-    for (const Program* p : segments) {
-        const auto& list = p->table.commands;
+    for (const Segment& segment : segments) {
+        const auto& list = segment.program->table.commands;
         if (commands > before && commands <= before + list.size()) last = &list[commands - before - 1];
         before += list.size();
     }
@@ -71,15 +70,15 @@ std::vector<Written> Inspector::run_prefix(std::uint32_t slot, std::uint32_t com
     };
     // Rows that this step has not are those of earlier steps: they are no part of it.
     std::set<std::pair<void*, std::uint64_t>> cleared;
-    for (const Program* p : segments) {
-        for (const DispatchCmd& c : p->table.commands) {
+    for (const Segment& segment : segments) {
+        for (const DispatchCmd& c : segment.program->table.commands) {
             each_written(c, [&](std::string_view, const Binding& b) {
                 if (!cleared.insert({b.buffer.handle, b.offset}).second) return;
                 engine_.device_->upload(b, std::vector<std::byte>(b.end() - b.offset));
             });
         }
     }
-    engine_.device_->replay(segments, args, control, {}, {});
+    engine_.device_->replay({.segments = segments, .commands = commands}, control, {}, {});
     std::vector<Written> out;
     each_written(*last, [&](std::string_view name, const Binding& b) {
         out.push_back({name, std::vector<std::byte>(b.end() - b.offset)});
@@ -92,8 +91,8 @@ std::vector<Written> Inspector::run_prefix(std::uint32_t slot, std::uint32_t com
 
 std::vector<CommandInfo> Inspector::profile(const PhaseRun& run, std::size_t repeats, const Poll& poll,
                                             std::uint32_t sound) const {
-    const ReplayCall replay = replay_of(run);
-    const ReplayArgs& args = replay.args;
+    const std::vector<Segment> segments = segments_of(run);
+    const ReplayArgs& args = segments.front().args;
     struct Opened {
         Engine& e;
         std::vector<std::uint32_t> slots;
@@ -121,7 +120,7 @@ std::vector<CommandInfo> Inspector::profile(const PhaseRun& run, std::size_t rep
         s.length = 0;
         engine_.step_.logit_rows.host<std::uint32_t>()[i] = (i + 1) * rows - 1;
     }
-    return akunu::profile(*engine_.device_, replay, repeats, poll, [&] {
+    return akunu::profile(*engine_.device_, segments, repeats, poll, [&] {
         // None has ended: devices skip those that have.
         for (const std::uint32_t slot : opened.slots) engine_.step_.slots.host<SlotState>()[slot] = {};
     });

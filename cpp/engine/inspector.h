@@ -28,8 +28,8 @@ class Inspector {
   public:
     explicit Inspector(Engine& engine) : engine_(engine) {}
 
-    // The programs of a phase with the greedy tail, and what a replay of them is.
-    ReplayCall replay_of(const PhaseRun& run) const;
+    // The segments of a step of a phase, with the greedy tail.
+    std::vector<Segment> segments_of(const PhaseRun& run) const;
     // Their commands.
     std::vector<CommandInfo> commands(const PhaseRun& run) const;
     // These commands, run as `profile` of profile.h says, of sequences that are decoded from `sound` where there is

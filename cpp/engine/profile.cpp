@@ -43,25 +43,25 @@ std::vector<double> medians(const std::vector<std::vector<double>>& runs) {
 
 }  // namespace
 
-std::vector<CommandInfo> describe(const Device& device, const ReplayCall& replay) {
+std::vector<CommandInfo> describe(const Device& device, Segments segments) {
     std::vector<CommandInfo> out;
-    for (const Program* program : replay.programs) {
-        const DispatchTable& table = program->table;
-        ReplayArgs args = replay.args;
+    for (const Segment& segment : segments) {
+        const DispatchTable& table = segment.program->table;
+        ReplayArgs args = segment.args;
         if (table.rows == PatchSource::kLogits) args.rows = args.logits;
         for (std::size_t i = 0; i < table.commands.size(); ++i) out.push_back(command_info(device, table, i, args));
     }
     return out;
 }
 
-std::vector<CommandInfo> profile(Device& device, const ReplayCall& replay, std::size_t repeats, const Poll& poll,
+std::vector<CommandInfo> profile(Device& device, Segments segments, std::size_t repeats, const Poll& poll,
                                  const std::function<void()>& prepare) {
-    std::vector<CommandInfo> out = describe(device, replay);
+    std::vector<CommandInfo> out = describe(device, segments);
     std::vector<std::vector<double>> runs;
     for (std::size_t i = 0; i <= repeats && !(i != 0 && poll && poll()); ++i) {
         if (prepare) prepare();
         std::vector<double> seconds(out.size());
-        device.profile(replay.programs, replay.args, seconds);
+        device.profile(segments, seconds);
         if (i != 0) runs.push_back(std::move(seconds));
     }
     const std::vector<double> median = medians(runs);

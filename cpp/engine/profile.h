@@ -10,12 +10,6 @@
 
 namespace akunu {
 
-// Programs that one replay runs, and what that replay is.
-struct ReplayCall {
-    std::vector<const Program*> programs;
-    ReplayArgs args;
-};
-
 // A command of a table and what it costs.
 struct CommandInfo {
     std::string label, op, dtype, kernel, shape;
@@ -27,12 +21,12 @@ struct CommandInfo {
     double seconds = 0;  // 0 where it was not run
 };
 
-// The commands of a replay's programs.
-std::vector<CommandInfo> describe(const Device& device, const ReplayCall& replay);
+// The commands of a step.
+std::vector<CommandInfo> describe(const Device& device, Segments segments);
 
 // And with the seconds of each: the median of `repeats` runs after one to warm up; of fewer when `poll` ends it.
 // `prepare` is called before each run.
-std::vector<CommandInfo> profile(Device& device, const ReplayCall& replay, std::size_t repeats, const Poll& poll,
+std::vector<CommandInfo> profile(Device& device, Segments segments, std::size_t repeats, const Poll& poll,
                                  const std::function<void()>& prepare = {});
 
 }  // namespace akunu

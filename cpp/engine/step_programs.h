@@ -1,12 +1,24 @@
-// StepPrograms: the programs of steps, each compiled when it runs first.
+// StepPrograms: the programs of steps, each compiled when it runs first, and a step's segments.
 #pragma once
 
+#include <array>
 #include <map>
 #include <memory>
 
 #include "engine/engine_context.h"
 
 namespace akunu {
+
+// The segments of a step, as they are put together.
+class StepSegments {
+  public:
+    void add(const Program& program, const ReplayArgs& args) { all_.at(n_++) = {&program, args}; }
+    Segments get() const { return std::span(all_).first(n_); }
+
+  private:
+    std::array<Segment, kMaxSegments> all_{};
+    std::size_t n_ = 0;
+};
 
 class StepPrograms {
   public:

@@ -359,6 +359,23 @@ DispatchTable Model::draft_tail(const PlanContext& context, const TailKey& key, 
     return e.take();
 }
 
+DispatchTable Model::advance(const PlanContext& context, const DraftedRows& drafted) const {
+    Emitter e(context, "advance", context.step.max_rows, PatchSource::kRows);
+    e.emit(Op::kAdvance, "advance")
+        .buffer(e.step.rows)
+        .buffer(e.step.positions)
+        .buffer(e.step.slots)
+        .buffer(drafted.records)
+        .buffer(drafted.rows)
+        .buffer(drafted.positions)
+        .buffer(drafted.states)
+        .buffer(drafted.sampled_rows)
+        .buffer(drafted.slots)
+        .buffer(e.step.state_spans)
+        .params(AdvanceParams{.rows = 0, .has_axes = bool(e.step.positions), .has_spans = bool(e.step.state_spans)});
+    return e.take();
+}
+
 DispatchTable Model::vectors(const PlanContext& context, std::uint32_t sequences) const {
     Emitter e(context, "vectors", sequences, PatchSource::kLogits);
     pooling_->emit(e);

@@ -54,6 +54,8 @@ class Model {
     // own; and the draft that follows. DraftHead (engine/draft_head.h) says what these contexts are.
     DispatchTable draft(const PlanContext& context, Phase phase, bool first) const;
     DispatchTable draft_tail(const PlanContext& context, const TailKey& key, bool common) const;
+    // The last segment of a step that verifies drafts, in a chain: the rows become those of the next step.
+    DispatchTable advance(const PlanContext& context, const DraftedRows& drafted) const;
     // What adapters may change, in the order of their weights' `linear`; one without a name they may not.
     const std::vector<Linear>& linears() const { return linears_; }
     // The output matrix's, + 1; 0 where it is none of them.

@@ -17,6 +17,15 @@ struct PagedCache {
     Binding rows = {};  // Row of each row, where it has another one than in the step
 };
 
+// What a head that drafts has besides a step's own rows, where a chain moves both on.
+struct DraftedRows {
+    Binding rows, positions;  // Row of each row, and where rotary sets have axes its positions
+    Binding states;           // u32: for each row, that of the step whose state it goes on from
+    Binding sampled_rows;     // Row of each row, at the token that it goes on from
+    Binding slots;            // SlotState of each slot, of drafts
+    Binding records;          // ChainRecord of each slot
+};
+
 struct StepBuffers {
     Binding rows;          // Row of each row
     Binding sampled_rows;  // of drafts: Row of each row, at the token that it goes on from

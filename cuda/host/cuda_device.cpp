@@ -6,6 +6,7 @@
 #include <cstring>
 #include <limits>
 #include <numeric>
+#include <ranges>
 #include <span>
 #include <thread>
 #include <utility>
@@ -69,7 +70,7 @@ struct CudaDevice::Impl {
     CUstream stream = nullptr;
     Buffer barrier, mailbox, parts, words, card_words;
     Cards cards{};
-    Launch launch{};                              // that is prepared
+    LaunchParams prepared{};
     std::vector<std::span<const Command>> lists;  // of its segments
     u32 commands = 0;                             // of a step of it
     CUfunction function = nullptr;
@@ -103,15 +104,14 @@ struct CudaDevice::Impl {
     }
     Mailbox& box() const { return *reinterpret_cast<Mailbox*>(mailbox.host); }
 
-    std::uint32_t run(Segments segments, const ReplayArgs& args, Control* control, const Poll& poll, u64* times,
-                      const Meanwhile& meanwhile);
-    bool prepare(Segments segments, const ReplayArgs& args, Control* control, const Poll& poll, u64* times);
-    void wait(Segments segments, const ReplayArgs& args, const Control* control, const Poll& poll);
-    std::string command_name(Segments segments, const ReplayArgs& given) const;
-    void start(Launch& launch);
-    void end(Segments segments, const ReplayArgs& args, const Control* control, const Poll& poll);
+    std::uint32_t run(const Chain& chain, Control* control, const Poll& poll, u64* times, const Meanwhile& meanwhile);
+    bool prepare(const Chain& chain, Control* control, const Poll& poll, u64* times);
+    void wait(const Chain& chain, const Control* control, const Poll& poll);
+    std::string command_name(const Chain& chain) const;
+    void start(LaunchParams& params);
+    void end(const Chain& chain, const Control* control, const Poll& poll);
     Needs wanted_now();
-    void set_ring(Segments segments, const ReplayArgs& args, Launch& launch) const;
+    void set_ring(Segments segments, Launch& launch) const;
     // Memory for sums of tiles in parts, and behind them for results of choices, as much as some program takes.
     void make_parts(std::uint64_t results) {
         const std::uint64_t bytes = std::uint64_t{limits.multiprocessors} * kPartBytes + results;
@@ -152,7 +152,7 @@ Needs CudaDevice::Impl::wanted_now() {
 }
 
 // The ring begins behind what the ops of these programs take, and its slots are as large as what comes at a time.
-void CudaDevice::Impl::set_ring(Segments segments, const ReplayArgs& args, Launch& launch) const {
+void CudaDevice::Impl::set_ring(Segments segments, Launch& launch) const {
     // What is on its way to a block: as much as comes while a copy takes. More would make what blocks tell one another
     // wait.
     constexpr u32 kCopyCycles = 3200;
@@ -160,8 +160,8 @@ void CudaDevice::Impl::set_ring(Segments segments, const ReplayArgs& args, Launc
     const std::uint64_t window =
         limits.cycles_of_kb ? std::uint64_t{1024} * kCopyCycles / limits.cycles_of_kb : kWindow;
     OpMemory most{};
-    for (const Program* p : segments) {
-        const OpMemory m = static_cast<const CudaProgram&>(*p).memory(args);
+    for (const akunu::Segment& segment : segments) {
+        const OpMemory m = static_cast<const CudaProgram&>(*segment.program).memory(segment.args);
         most = {std::max(most.bytes, m.bytes), std::max(most.slot_bytes, m.slot_bytes), most.stages || m.stages,
                 most.streamed + m.streamed, most.streaming + m.streaming};
     }
@@ -197,23 +197,28 @@ void CudaDevice::Impl::set_ring(Segments segments, const ReplayArgs& args, Launc
     }
 }
 
-// Calls f(program, args of its own) for each segment, of which the first `args.commands` commands of a step run.
+// Calls f(program, args, commands that run at most) for each segment of a chain.
 template <typename F>
-void each_segment(Segments segments, ReplayArgs args, F&& f) {
-    for (const Program* p : segments) {
-        f(static_cast<const CudaProgram&>(*p), std::as_const(args));
-        args.commands -= std::min(args.commands, static_cast<std::uint32_t>(p->table.commands.size()));
+void each_segment(const Chain& chain, F&& f) {
+    std::uint32_t most = chain.commands;
+    for (const akunu::Segment& segment : chain.segments) {
+        const auto& program = static_cast<const CudaProgram&>(*segment.program);
+        f(program, segment.args, most);
+        most -= std::min(most, static_cast<std::uint32_t>(program.table.commands.size()));
     }
 }
-std::span<const Command> running(const CudaProgram& p, const ReplayArgs& args) {
-    return p.list(args).commands().first(p.segment(args).n_commands);
+std::span<const Command> running(const CudaProgram& p, const ReplayArgs& args, std::uint32_t most) {
+    return p.list(args, most).commands().first(p.segment(args, most).n_commands);
+}
+std::uint32_t rows_of(const Chain& chain) {
+    return std::ranges::max(chain.segments | std::views::transform([](const auto& s) { return s.args.rows; }));
 }
 
-std::string CudaDevice::Impl::command_name(Segments segments, const ReplayArgs& given) const {
+std::string CudaDevice::Impl::command_name(const Chain& chain) const {
     std::size_t at = std::size_t{begun} + box().command;
     std::string name = "the end of the step";
-    each_segment(segments, given, [&](const CudaProgram& p, const ReplayArgs& args) {
-        const auto commands = running(p, args);
+    each_segment(chain, [&](const CudaProgram& p, const ReplayArgs& args, std::uint32_t most) {
+        const auto commands = running(p, args, most);
         if (at < commands.size()) {
             name = std::string("[").append(p.table.labels[commands[at].label].full_name()).append("]");
         }
@@ -222,7 +227,7 @@ std::string CudaDevice::Impl::command_name(Segments segments, const ReplayArgs& 
     return name;
 }
 
-void CudaDevice::Impl::wait(Segments segments, const ReplayArgs& args, const Control* control, const Poll& poll) {
+void CudaDevice::Impl::wait(const Chain& chain, const Control* control, const Poll& poll) {
     constexpr auto kPollInterval = std::chrono::milliseconds(20), kBusy = std::chrono::milliseconds(2);
     const auto start = Clock::now();
     auto next_poll = start + kPollInterval;
@@ -237,60 +242,67 @@ void CudaDevice::Impl::wait(Segments segments, const ReplayArgs& args, const Con
         if (halt) __atomic_store_n(&box().halt, 1u, __ATOMIC_RELAXED);
         if (now - start > kBusy) std::this_thread::sleep_for(std::chrono::microseconds(20));
     }
-    d.check(result, command_name(segments, args));
+    d.check(result, command_name(chain));
 }
 
-void CudaDevice::Impl::start(Launch& of) {
+void CudaDevice::Impl::start(LaunchParams& given) {
+    Launch& of = given.launch;
+    const auto segments = std::span(given.segments).first(of.n_segments);
     std::uint64_t all = 0;
-    for (u32 i = 0; i < of.n_segments; ++i) all += std::uint64_t{of.segments[i].n_commands} * of.steps;
+    for (std::size_t i = 0; i < segments.size(); ++i) {
+        all += std::uint64_t{segments[i].n_commands} * of.steps;
+        // What a program shares with the host is copied once, however often it runs.
+        const auto is_same = [&](const LaunchSegment& s) { return s.mirrors == segments[i].mirrors; };
+        if (std::ranges::any_of(segments.first(i), is_same)) segments[i].n_mirrors = 0;
+    }
     of.number = numbers(all);
     of.parity = parity;
     box() = {};
-    void* params[] = {&of};
+    void* params[] = {&given};
     d.check(d.cuLaunchCooperativeKernel(function, limits.multiprocessors, 1, 1, kBlockThreads, 1, 1,
                                         static_cast<unsigned>(limits.shared_bytes), stream, params),
             "starting the interpreter");
     parity = 1 - parity;  // behind the check: what was not launched has not cleared the other counter
 }
 
-void CudaDevice::Impl::end(Segments segments, const ReplayArgs& args, const Control* control, const Poll& poll) {
-    wait(segments, args, control, poll);
+void CudaDevice::Impl::end(const Chain& chain, const Control* control, const Poll& poll) {
+    wait(chain, control, poll);
     if (box().error != kNoError) clear(barrier);
     if (box().error == kSharedElsewhere) {
         throw DeviceError("a block's shared memory does not begin at " + std::to_string(limits.shared_base) +
                           ", behind what the driver says that CUDA keeps");
     }
     if (box().error != kNoError) {
-        throw DeviceError(command_name(segments, args) + " did not end in time on the GPU: some block waited for " +
+        throw DeviceError(command_name(chain) + " did not end in time on the GPU: some block waited for " +
                           std::to_string(timeout_ms) + " ms");
     }
 }
 
-bool CudaDevice::Impl::prepare(Segments segments, const ReplayArgs& args, Control* control, const Poll& poll,
-                               u64* times) {
+bool CudaDevice::Impl::prepare(const Chain& chain, Control* control, const Poll& poll, u64* times) {
+    static_assert(kLaunchSegments == kMaxSegments);
     context.use();
-    launch = {};
+    prepared = {};
+    Launch& launch = prepared.launch;
     lists.clear();
     begun = commands = 0;
     Needs needs;
-    each_segment(segments, args, [&](const CudaProgram& program, const ReplayArgs& of) {
-        Segment& s = launch.segments[launch.n_segments];
-        s = program.segment(of);
-        needs.add(*program.list(of).needs());
+    each_segment(chain, [&](const CudaProgram& program, const ReplayArgs& args, std::uint32_t most) {
+        LaunchSegment& s = prepared.segments[launch.n_segments];
+        s = program.segment(args, most);
+        needs.add(*program.list(args, most).needs());
         if (s.n_commands == 0) return;
         ++launch.n_segments;
         commands += s.n_commands;
-        lists.push_back(running(program, of));
+        lists.push_back(running(program, args, most));
     });
-    if (launch.n_segments == 0 || args.steps == 0) return false;
+    if (launch.n_segments == 0 || chain.times == 0) return false;
     Needs all = wanted_now();
     all.add(needs);
     function = modules.interpreter(needs, all, poll);
     if (!function) return false;
-    launch.rows = args.rows;
-    launch.logits = args.logits;
-    launch.steps = args.steps;
-    launch.keys = args.keys;
+    launch.steps = chain.times;
+    launch.more_steps = chain.more_steps;
+    launch.more_keys = chain.more_keys;
     launch.timeout_ns = timeout_ms * 1'000'000;
     launch.barrier = reinterpret_cast<Barrier*>(barrier.device);
     launch.parts = reinterpret_cast<u64>(parts.device);
@@ -299,7 +311,7 @@ bool CudaDevice::Impl::prepare(Segments segments, const ReplayArgs& args, Contro
     launch.cards = cards;
     launch.stop = reinterpret_cast<const u32*>(control ? memory.device_copy(&control->stop) : 0);
     launch.times = times;
-    set_ring(segments, args, launch);
+    set_ring(chain.segments, launch);
     const auto adapted = [](std::span<const Command> list) { return std::ranges::any_of(list, is_adapted); };
     if (launch.slots == 0 && std::ranges::any_of(lists, adapted)) {
         throw UnsupportedError("adapters of these matmuls take a ring of weights in a block's memory, for which " +
@@ -308,23 +320,34 @@ bool CudaDevice::Impl::prepare(Segments segments, const ReplayArgs& args, Contro
     return true;
 }
 
-std::uint32_t CudaDevice::Impl::run(Segments segments, const ReplayArgs& args, Control* control, const Poll& poll,
-                                    u64* times, const Meanwhile& meanwhile) {
-    if (!prepare(segments, args, control, poll, times)) return 0;
-    const bool cuts = longest > 0 && args.steps == 1 && args.rows > kFewRows && !times;
+std::uint32_t CudaDevice::Impl::run(const Chain& chain, Control* control, const Poll& poll, u64* times,
+                                    const Meanwhile& meanwhile) {
+    if (!prepare(chain, control, poll, times)) return 0;
+    const std::uint32_t rows = rows_of(chain);
+    const bool cuts = longest > 0 && chain.times == 1 && rows > kFewRows && !times;
     bool told = true;
     while (begun < commands) {
-        Piece piece = piece_of(launch, lists, begun, cuts ? pace.commands(longest, args.rows) : commands);
+        Piece piece = piece_of(prepared, lists, begun, cuts ? pace.commands(longest, rows) : commands);
         const auto began = Clock::now();
         start(piece.launch);
         if (begun == 0 && meanwhile) told = meanwhile();
-        end(segments, args, control, poll);
+        end(chain, control, poll);
         if (cuts) {
-            pace.learn(piece.commands, args.rows, std::chrono::duration<double>(Clock::now() - began).count());
+            pace.learn(piece.commands, rows, std::chrono::duration<double>(Clock::now() - began).count());
         }
         begun += piece.commands;
     }
     return told ? box().steps : 0;
+}
+
+PartedChain parted(const Chain& chain) {
+    const auto done = static_cast<std::uint32_t>(chain.segments.front().program->table.commands.size());
+    Chain first = chain, rest = chain;
+    first.times = rest.times = 1;
+    first.segments = chain.segments.first(1);
+    rest.segments = chain.segments.subspan(1);
+    rest.commands -= std::min(rest.commands, done);
+    return {first, rest};
 }
 
 CudaDevice::CudaDevice(int number) : impl_(std::make_unique<Impl>(gpu_numbered(number))) {}
@@ -420,31 +443,24 @@ void CudaDevice::prepare_kernels(const Report& report) {
     });
 }
 
-std::uint32_t CudaDevice::replay(Segments segments, const ReplayArgs& args, Control& control, const Poll& poll,
-                                 const Meanwhile& meanwhile) {
-    if (!meanwhile) return impl_->run(segments, args, &control, poll, nullptr, {});
+std::uint32_t CudaDevice::replay(const Chain& chain, Control& control, const Poll& poll, const Meanwhile& meanwhile) {
+    if (!meanwhile) return impl_->run(chain, &control, poll, nullptr, {});
     // A launch of its own for the first segment of the first step, which the others wait for.
-    ReplayArgs first = args, rest = args;
-    first.steps = 1;
-    if (impl_->run(segments.first(1), first, &control, poll, nullptr, meanwhile) == 0) return 0;
-    const auto done = static_cast<std::uint32_t>(segments.front()->table.commands.size());
-    rest.steps = 1;
-    rest.commands -= std::min(rest.commands, done);
-    if (impl_->run(segments.subspan(1), rest, &control, poll, nullptr, {}) == 0) return 0;
-    return 1;
+    const auto [first, rest] = parted(chain);
+    if (impl_->run(first, &control, poll, nullptr, meanwhile) == 0) return 0;
+    return impl_->run(rest, &control, poll, nullptr, {}) == 0 ? 0 : 1;
 }
 
-void CudaDevice::profile(Segments segments, const ReplayArgs& args, std::span<double> seconds) {
+void CudaDevice::profile(Segments segments, std::span<double> seconds) {
+    const Chain once{.segments = segments};
     std::vector<std::size_t> places;  // in `seconds`, of what runs
     std::size_t before = 0;
-    each_segment(segments, args, [&](const CudaProgram& p, const ReplayArgs& of) {
-        for (const Command& c : running(p, of)) places.push_back(before + c.label);
+    each_segment(once, [&](const CudaProgram& p, const ReplayArgs& args, std::uint32_t most) {
+        for (const Command& c : running(p, args, most)) places.push_back(before + c.label);
         before += p.table.commands.size();
     });
     const DeviceBuffer times(*this, (places.size() + 1) * sizeof(u64), MemoryKind::kDevice);
-    ReplayArgs once = args;
-    once.steps = 1;
-    impl_->run(segments, once, nullptr, {}, times.at().as<u64>(), {});
+    impl_->run(once, nullptr, {}, times.at().as<u64>(), {});
     std::vector<u64> at(places.size() + 1);
     download(times.at(), std::as_writable_bytes(std::span(at)));
     for (std::size_t i = 0; i < places.size(); ++i) {
@@ -530,22 +546,22 @@ void CudaDevice::set_card_words(std::span<u64* const> of_cards, std::uint64_t wo
 
 u32 CudaDevice::number() const { return impl_->number; }
 
-bool CudaDevice::prepare(Segments segments, const ReplayArgs& args, Control* control, const Poll& poll, u32 number) {
+bool CudaDevice::prepare(const Chain& chain, Control* control, const Poll& poll, u32 number) {
     impl_->number = number;
-    if (!impl_->prepare(segments, args, control, poll, nullptr)) return false;
+    if (!impl_->prepare(chain, control, poll, nullptr)) return false;
     // Should numbers begin again: before another GPU's do.
-    impl_->number = impl_->numbers(std::uint64_t{impl_->commands} * args.steps);
+    impl_->number = impl_->numbers(std::uint64_t{impl_->commands} * chain.times);
     return true;
 }
 
 void CudaDevice::start() {
     impl_->context.use();
-    impl_->start(impl_->launch);
+    impl_->start(impl_->prepared);
 }
 
-std::uint32_t CudaDevice::finish(Segments segments, const ReplayArgs& args, const Control* control, const Poll& poll) {
+std::uint32_t CudaDevice::finish(const Chain& chain, const Control* control, const Poll& poll) {
     impl_->context.use();
-    impl_->end(segments, args, control, poll);
+    impl_->end(chain, control, poll);
     return impl_->box().steps;
 }
 

@@ -23,6 +23,13 @@ std::vector<Gpu> find_gpus(std::string& why);
 // somebody has it is made at once.
 std::future<std::shared_ptr<void>> open_ahead();
 
+// The first segment of a chain's first step, which has a launch of its own where the host has something to tell the
+// others, and these.
+struct PartedChain {
+    Chain first, rest;
+};
+PartedChain parted(const Chain& chain);
+
 class CudaDevice final : public CudaFormats {
   public:
     explicit CudaDevice(int number = 0);
@@ -41,9 +48,8 @@ class CudaDevice final : public CudaFormats {
     Weight map_weight(const HostTensor& tensor) override;
     std::unique_ptr<Program> compile(DispatchTable table) override;
     void prepare_kernels(const Report& report) override;
-    std::uint32_t replay(Segments segments, const ReplayArgs& args, Control& control, const Poll& poll,
-                         const Meanwhile& meanwhile) override;
-    void profile(Segments segments, const ReplayArgs& args, std::span<double> seconds) override;
+    std::uint32_t replay(const Chain& chain, Control& control, const Poll& poll, const Meanwhile& meanwhile) override;
+    void profile(Segments segments, std::span<double> seconds) override;
 
     // For a model on several GPUs, see CudaGroup. The copy of a buffer that another one shares with the host.
     Buffer mirror(const Buffer& shared);
@@ -56,9 +62,9 @@ class CudaDevice final : public CudaFormats {
     // A replay in three parts: the first may take long, or fail, and is false where `poll` ended it; all cards begin at
     // the same number.
     u32 number() const;
-    bool prepare(Segments segments, const ReplayArgs& args, Control* control, const Poll& poll, u32 number);
+    bool prepare(const Chain& chain, Control* control, const Poll& poll, u32 number);
     void start();
-    std::uint32_t finish(Segments segments, const ReplayArgs& args, const Control* control, const Poll& poll);
+    std::uint32_t finish(const Chain& chain, const Control* control, const Poll& poll);
 
   private:
     struct Impl;

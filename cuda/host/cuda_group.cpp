@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <deque>
 #include <exception>
 #include <mutex>
 #include <string>
@@ -36,10 +37,22 @@ class GroupProgram final : public Program {
     std::vector<std::unique_ptr<Program>> cards;
 };
 
-// The segments as one GPU runs them.
-std::vector<const Program*> segments_of(Segments segments, std::size_t card) {
-    std::vector<const Program*> out;
-    for (const Program* p : segments) out.push_back(static_cast<const GroupProgram&>(*p).cards.at(card).get());
+// A chain as one GPU runs it.
+struct CardChain {
+    std::vector<akunu::Segment> segments;
+    Chain chain;
+
+    CardChain(const Chain& whole, std::size_t card) : segments(whole.segments.begin(), whole.segments.end()) {
+        for (akunu::Segment& s : segments) {
+            s.program = static_cast<const GroupProgram&>(*s.program).cards.at(card).get();
+        }
+        chain = whole;
+        chain.segments = segments;
+    }
+};
+std::deque<CardChain> chains_of(const Chain& whole, std::size_t cards) {
+    std::deque<CardChain> out;
+    for (std::size_t i = 0; i < cards; ++i) out.emplace_back(whole, i);
     return out;
 }
 
@@ -196,18 +209,16 @@ void CudaGroup::prepare_kernels(const Report& report) {
     for (const auto& card : cards_) card->prepare_kernels(report);
 }
 
-std::uint32_t CudaGroup::run(Segments segments, const ReplayArgs& args, Control& control, const Poll& poll,
-                             const Meanwhile& meanwhile) {
+std::uint32_t CudaGroup::run(const Chain& chain, Control& control, const Poll& poll, const Meanwhile& meanwhile) {
     std::unique_lock lock(run_mutex, std::defer_lock);
     while (!lock.try_lock_for(std::chrono::milliseconds(20))) {
         if (poll && poll()) return 0;
     }
     // Kernels first, which may take long: who runs waits for the others.
-    std::vector<std::vector<const Program*>> of;
+    const std::deque<CardChain> of = chains_of(chain, cards_.size());
     const u32 number = cards_.front()->number();
     for (std::size_t i = 0; i < cards_.size(); ++i) {
-        of.push_back(segments_of(segments, i));
-        if (!cards_[i]->prepare(of[i], args, &control, poll, number)) return 0;
+        if (!cards_[i]->prepare(of[i].chain, &control, poll, number)) return 0;
     }
     std::exception_ptr failure;
     const auto attempt = [&](auto&& f) {
@@ -227,7 +238,7 @@ std::uint32_t CudaGroup::run(Segments segments, const ReplayArgs& args, Control&
         attempt([&] {
             // All end with the first one, which alone is told when to.
             const std::uint32_t done =
-                cards_[i]->finish(of[i], args, i == 0 ? &control : nullptr, i == 0 ? poll : Poll{});
+                cards_[i]->finish(of[i].chain, i == 0 ? &control : nullptr, i == 0 ? poll : Poll{});
             if (i == 0) steps = done;
         });
     }
@@ -235,31 +246,23 @@ std::uint32_t CudaGroup::run(Segments segments, const ReplayArgs& args, Control&
     return told ? steps : 0;
 }
 
-std::uint32_t CudaGroup::replay(Segments segments, const ReplayArgs& args, Control& control, const Poll& poll,
-                                const Meanwhile& meanwhile) {
-    if (!meanwhile) return run(segments, args, control, poll, {});
-    // As CudaDevice's: a launch of its own for the first segment.
-    ReplayArgs first = args, rest = args;
-    first.steps = rest.steps = 1;
-    if (run(segments.first(1), first, control, poll, meanwhile) == 0) return 0;
-    const auto done = static_cast<std::uint32_t>(segments.front()->table.commands.size());
-    rest.commands -= std::min(rest.commands, done);
-    return run(segments.subspan(1), rest, control, poll, {}) == 0 ? 0 : 1;
+std::uint32_t CudaGroup::replay(const Chain& chain, Control& control, const Poll& poll, const Meanwhile& meanwhile) {
+    if (!meanwhile) return run(chain, control, poll, {});
+    const auto [first, rest] = parted(chain);
+    if (run(first, control, poll, meanwhile) == 0) return 0;
+    return run(rest, control, poll, {}) == 0 ? 0 : 1;
 }
 
-void CudaGroup::profile(Segments segments, const ReplayArgs& args, std::span<double> seconds) {
+void CudaGroup::profile(Segments segments, std::span<double> seconds) {
     const std::lock_guard lock(run_mutex);
-    ReplayArgs once = args;
-    once.steps = 1;
-    std::vector<std::vector<const Program*>> of;
-    for (std::size_t i = 0; i < cards_.size(); ++i) of.push_back(segments_of(segments, i));
+    const std::deque<CardChain> of = chains_of({.segments = segments}, cards_.size());
     // So that the first one's kernels are there; it is prepared again when it runs.
-    if (!cards_.front()->prepare(of.front(), once, nullptr, {}, cards_.front()->number())) return;
+    if (!cards_.front()->prepare(of.front().chain, nullptr, {}, cards_.front()->number())) return;
     const u32 number = cards_.front()->number();
-    for (std::size_t i = 1; i < cards_.size(); ++i) cards_[i]->prepare(of[i], once, nullptr, {}, number);
+    for (std::size_t i = 1; i < cards_.size(); ++i) cards_[i]->prepare(of[i].chain, nullptr, {}, number);
     for (std::size_t i = 1; i < cards_.size(); ++i) cards_[i]->start();
-    cards_.front()->profile(of.front(), once, seconds);
-    for (std::size_t i = 1; i < cards_.size(); ++i) cards_[i]->finish(of[i], once, nullptr, {});
+    cards_.front()->profile(of.front().segments, seconds);
+    for (std::size_t i = 1; i < cards_.size(); ++i) cards_[i]->finish(of[i].chain, nullptr, {});
 }
 
 }  // namespace akunu::cuda

@@ -35,17 +35,15 @@ class CudaGroup final : public CudaFormats {
     Weight map_weight(const HostTensor& tensor) override { return prepare_weight(tensor); }
     std::unique_ptr<Program> compile(DispatchTable table) override;
     void prepare_kernels(const Report& report) override;
-    std::uint32_t replay(Segments segments, const ReplayArgs& args, Control& control, const Poll& poll,
-                         const Meanwhile& meanwhile) override;
+    std::uint32_t replay(const Chain& chain, Control& control, const Poll& poll, const Meanwhile& meanwhile) override;
     // The first GPU's times.
-    void profile(Segments segments, const ReplayArgs& args, std::span<double> seconds) override;
+    void profile(Segments segments, std::span<double> seconds) override;
 
   private:
     Buffer joined(std::vector<Buffer> parts);
     Weight joined(std::span<const Weight> parts);
     void make_words(std::uint64_t words);
-    std::uint32_t run(Segments segments, const ReplayArgs& args, Control& control, const Poll& poll,
-                      const Meanwhile& meanwhile);
+    std::uint32_t run(const Chain& chain, Control& control, const Poll& poll, const Meanwhile& meanwhile);
 
     std::vector<std::unique_ptr<CudaDevice>> cards_;
     std::uint64_t words_ = 0;  // of a GPU, for a sum

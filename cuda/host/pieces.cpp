@@ -16,10 +16,10 @@ void Pace::learn(u32 commands, u32 rows, double seconds) {
     seconds_of_row_ = std::max(measured, seconds_of_row_ / 2);
 }
 
-Piece piece_of(const Launch& whole, std::span<const std::span<const Command>> lists, u32 begin, u32 most) {
+Piece piece_of(const LaunchParams& whole, std::span<const std::span<const Command>> lists, u32 begin, u32 most) {
     Piece out{whole, 0};
-    out.launch.n_segments = 0;
-    for (u32 i = 0; i < whole.n_segments && out.commands < most; ++i) {
+    u32& n = out.launch.launch.n_segments = 0;
+    for (u32 i = 0; i < whole.launch.n_segments && out.commands < most; ++i) {
         const auto commands = lists[i];
         if (begin >= commands.size()) {
             begin -= static_cast<u32>(commands.size());
@@ -27,7 +27,7 @@ Piece piece_of(const Launch& whole, std::span<const std::span<const Command>> li
         }
         std::size_t end = std::min<std::size_t>(commands.size(), begin + std::size_t{most - out.commands});
         while (end < commands.size() && (commands[end].reads_words != 0 || commands[end].as_before != 0)) ++end;
-        Segment& s = out.launch.segments[out.launch.n_segments++];
+        LaunchSegment& s = out.launch.segments[n++];
         s = whole.segments[i];
         for (const Command& c : commands.first(begin)) s.streams += c.streams;
         s.commands += begin;

@@ -25,9 +25,9 @@ class Pace {
 // The segments' commands from `begin` on, `most` of them or a few more: none begins a launch that takes what the one
 // before it left in a block's memory or as words. `lists`: the same commands, for the host to read.
 struct Piece {
-    Launch launch;
+    LaunchParams launch;
     u32 commands;
 };
-Piece piece_of(const Launch& whole, std::span<const std::span<const Command>> lists, u32 begin, u32 most);
+Piece piece_of(const LaunchParams& whole, std::span<const std::span<const Command>> lists, u32 begin, u32 most);
 
 }  // namespace akunu::cuda

@@ -55,9 +55,9 @@ CudaProgram::CudaProgram(DispatchTable t, Device& device, Schedules s, DeviceBuf
     n_mirrors_ = static_cast<u32>(mirrors.size());
 }
 
-Segment CudaProgram::segment(const ReplayArgs& args) const {
-    const CommandList& of = list(args);
-    const auto commands = of.commands().first(std::min<std::size_t>(args.commands, of.commands().size()));
+LaunchSegment CudaProgram::segment(const ReplayArgs& args, std::uint32_t most) const {
+    const CommandList& of = list(args, most);
+    const auto commands = of.commands().first(std::min<std::size_t>(most, of.commands().size()));
     u32 streams = 0;
     for (const Command& c : commands) streams += c.streams;
     return {.commands = of.at(),
@@ -65,7 +65,11 @@ Segment CudaProgram::segment(const ReplayArgs& args) const {
             .streams = of.streams(),
             .n_commands = static_cast<u32>(commands.size()),
             .n_mirrors = n_mirrors_,
-            .n_streams = streams};
+            .n_streams = streams,
+            .rows = args.rows,
+            .logits = args.logits,
+            .step = args.step,
+            .keys = args.keys};
 }
 
 }  // namespace akunu::cuda

@@ -128,23 +128,23 @@ class CudaProgram final : public Program {
   public:
     // `box_maps`: what the schedules' commands name.
     CudaProgram(DispatchTable table, Device& device, Schedules schedules, DeviceBuffer box_maps);
-    // What runs: a prefix has a command for each of the table's, and so has a step in which more rows are of one
-    // sequence than attention in decoding takes.
-    const CommandList& list(const ReplayArgs& args) const {
-        return args.commands < table.commands.size() || !takes_runs(args) ? plain_ : fused_;
+    // What runs of up to `most` commands of the table: a prefix has a command for each of the table's, and so has a
+    // step in which more rows are of one sequence than attention in decoding takes.
+    const CommandList& list(const ReplayArgs& args, std::uint32_t most) const {
+        return most < table.commands.size() || !takes_runs(args) ? plain_ : fused_;
     }
     // What whole steps run.
     std::vector<std::shared_ptr<const Needs>> needs() const {
         if (table.max_rows == 1) return {fused_.needs()};
         return {fused_.needs(), plain_.needs()};
     }
-    Segment segment(const ReplayArgs& args) const;
+    LaunchSegment segment(const ReplayArgs& args, std::uint32_t most) const;
     OpMemory memory(const ReplayArgs& args) const { return memory_of(table, schedules_, args); }
 
   private:
     bool takes_runs(const ReplayArgs& args) const {
         if (args.sequences == args.rows) return true;
-        return args.rows - args.sequences < run_ && args.rows * units_ <= schedules_.geometry.blocks;
+        return args.rows <= run_ * args.sequences && args.rows * units_ <= schedules_.geometry.blocks;
     }
 
     CommandList plain_, fused_;

@@ -66,6 +66,7 @@ constexpr std::pair<Op, OpCode> kOpCodes[] = {
     {Op::kLoraA, kOpLoraA},
     {Op::kLoraB, kOpLoraB},
     {Op::kAllReduce, kOpAllReduce},
+    {Op::kAdvance, kOpAdvance},
 };
 
 static_assert(sizeof(Command::params) >= kMaxParamBytes && std::extent_v<decltype(Command::buffers)> >= kMaxBuffers);

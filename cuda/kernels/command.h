@@ -112,6 +112,7 @@ enum OpCode : u32 {
     kOpLatentQueries,
     kOpLatentValues,
     kOpAllReduce,
+    kOpAdvance,
     kNumOps,
 };
 
@@ -316,13 +317,15 @@ struct Mirror {
     u32 unused;
 };
 
-struct Segment {
+// A segment of a launch's chain.
+struct LaunchSegment {
     const Command* commands;
     const Mirror* mirrors;
     const Stream* streams;  // of the commands that have some, in their order
     u32 n_commands, n_mirrors, n_streams;
+    u32 rows, logits, step, keys;  // ReplayArgs, the first time
 };
-constexpr u32 kMaxSegments = 4;
+constexpr u32 kLaunchSegments = 20;
 
 // Between host and device during a launch, in host memory that the device sees.
 struct Mailbox {
@@ -374,16 +377,17 @@ struct Cards {
 };
 #endif
 
+// What every block keeps of a launch.
 struct Launch {
-    Segment segments[kMaxSegments];
+    const LaunchSegment* segments;  // the launch's, as the device sees them
     u32 n_segments;
-    u32 rows, logits, steps, keys;  // ReplayArgs
-    u32 parity;                     // which counter of the barrier
-    u32 ring, slots, slot_bytes;    // where the ring begins, and its slots
-    u32 window;                     // those that are on their way, at most
-    u32 ahead;                      // slots behind the ring's that are fetched to the second-level cache; 0: none
-    u32 cycles_of_kb;               // that fetching a KB takes a block
-    u64 timeout_ns;                 // that a block waits for others, at most
+    u32 steps, more_steps, more_keys;  // Chain
+    u32 parity;                        // which counter of the barrier
+    u32 ring, slots, slot_bytes;       // where the ring begins, and its slots
+    u32 window;                        // those that are on their way, at most
+    u32 ahead;                         // slots behind the ring's that are fetched to the second-level cache; 0: none
+    u32 cycles_of_kb;                  // that fetching a KB takes a block
+    u64 timeout_ns;                    // that a block waits for others, at most
     Barrier* barrier;
     u64* words;  // [kWordBuffers][kMostWords]
     u32 number;  // of the command before the first: no other launch has the same numbers
@@ -395,5 +399,11 @@ struct Launch {
     Cards cards;
 #endif
 };
+// What a kernel is given. It stays there: a block's memory has no room for so many segments.
+struct LaunchParams {
+    LaunchSegment segments[kLaunchSegments];
+    Launch launch;
+};
+static_assert(sizeof(LaunchParams) <= 4 << 10, "a kernel is given so much");
 
 }  // namespace akunu::cuda

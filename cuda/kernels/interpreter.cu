@@ -195,6 +195,7 @@ AKUNU_DEVICE void run_other(Block b) {
         OP(kOpSampleSelect, sample_select)
         OP(kOpLogprobs, logprobs)
         OP(kOpAccept, accept)
+        OP(kOpAdvance, advance)
         OP(kOpPool, pool)
         OP(kOpRecur, recur)
         OP(kOpColumnSquares, column_squares)
@@ -286,20 +287,21 @@ AKUNU_DEVICE bool chain_ends(const Launch& launch, u32 step, u32 number) {
 // Nothing of the walk stays in registers while a command runs: a thread would find it on its stack, in the device's
 // memory.
 extern "C" __global__ void __launch_bounds__(akunu::cuda::kBlockThreads, 1)
-    akunu_replay(const __grid_constant__ akunu::cuda::Launch given) {
+    akunu_replay(const __grid_constant__ akunu::cuda::LaunchParams given) {
     using namespace akunu;
     using namespace akunu::cuda;
     if (!shared_memory_is_there()) {
-        if (block_id() == 0 && thread_id() == 0) given.mailbox->error = kSharedElsewhere;
+        if (block_id() == 0 && thread_id() == 0) given.launch.mailbox->error = kSharedElsewhere;
         return;
     }
     const Launch& launch = block_state().launch;
     if (thread_id() == 0) {
         block_state() = {};
-        block_state().launch = given;
-        block_state().walk[0].number = given.number;
-        grid_barrier() = {given.barrier->arrived[given.parity], given.times, grid_blocks(), 0};
-        if (block_id() == 0) given.barrier->arrived[1 - given.parity][0] = 0;
+        block_state().launch = given.launch;
+        block_state().launch.segments = grid_constant(given).segments;
+        block_state().walk[0].number = launch.number;
+        grid_barrier() = {launch.barrier->arrived[launch.parity], launch.times, grid_blocks(), 0};
+        if (block_id() == 0) launch.barrier->arrived[1 - launch.parity][0] = 0;
         start_ring();
     }
     sync_all();

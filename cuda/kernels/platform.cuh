@@ -36,6 +36,12 @@ AKUNU_DEVICE bool shared_memory_is_there() {
     return __cvta_generic_to_shared(memory) == AKUNU_SHARED_BASE;
 }
 
+// What a kernel is given, where all of the grid finds it.
+template <typename T>
+AKUNU_DEVICE const T& grid_constant(const T& given) {
+    return given;
+}
+
 AKUNU_DEVICE void sync_all() { __syncthreads(); }
 // By some threads of a block. Such a barrier counts warps: a warp whose threads came one by one would count as several.
 template <unsigned kBarrier>

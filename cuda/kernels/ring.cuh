@@ -81,10 +81,11 @@ struct EachSlot {
     AKUNU_DEVICE bool step() const {
         const Launch& launch = block_state().launch;
         for (u32 i = 0; i < launch.n_segments; ++i) {
-            for (u32 k = 0; k < launch.segments[i].n_streams; ++k) {
-                const Stream s = launch.segments[i].streams[k];
-                const u32 rows = s.rows_from == kPatchRows     ? launch.rows
-                                 : s.rows_from == kPatchLogits ? launch.logits
+            const LaunchSegment segment = launch.segments[i];
+            for (u32 k = 0; k < segment.n_streams; ++k) {
+                const Stream s = segment.streams[k];
+                const u32 rows = s.rows_from == kPatchRows     ? segment.rows
+                                 : s.rows_from == kPatchLogits ? segment.logits
                                                                : s.rows;
                 if (rows_take_ring(rows) && !share(s, rows)) return false;
             }

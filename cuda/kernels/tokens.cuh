@@ -271,4 +271,38 @@ AKUNU_DEVICE_CALL void accept(Block b) {
     }
 }
 
+AKUNU_DEVICE void move_axes(u32* positions, u32 row, u32 by) {
+    for (u32 axis = 0; axis < kPositionAxes; ++axis) positions[u64(row) * kPositionAxes + axis] += by;
+}
+
+// Moves the rows on to what follows the tokens that the step gave; see ChainRecord. Those of a sequence that ended then
+// stand behind its last token, and stay. A thread has every kThreads-th sequence.
+AKUNU_DEVICE_CALL void advance(Block b) {
+    if (b.first() != 0) return;
+    const auto& p = b.params<AdvanceParams>();
+    Row *rows = b.buffer<Row>(0), *draft_rows = b.buffer<Row>(4), *sampled_rows = b.buffer<Row>(7);
+    u32 each = 1;
+    while (each < p.rows && rows[each].slot == rows[0].slot) ++each;
+    for (u32 i = thread_id(); i * each < p.rows; i += kThreads) {
+        const u32 slot = rows[i * each].slot;
+        ChainRecord& record = b.buffer<ChainRecord>(3)[slot];
+        const u32 next = record.start + b.buffer<SlotState>(2)[slot].produced;
+        const u32 tokens = next - rows[i * each].position;
+        b.buffer<SlotState>(8)[slot] = {};
+        if (tokens == 0) continue;  // it had ended before
+        record.tokens[record.steps++] = tokens;
+        for (u32 row = i * each; row < (i + 1) * each; ++row) {
+            rows[row].position += tokens;
+            if (p.has_axes) move_axes(b.buffer<u32>(1), row, tokens);
+        }
+        draft_rows[i].position += tokens;
+        if (p.has_axes) move_axes(b.buffer<u32>(5), i, tokens);
+        b.buffer<u32>(6)[i] = i * each + tokens - 1;
+        sampled_rows[i].position += tokens;
+        if (!p.has_spans) continue;
+        StateSpan& span = b.buffer<StateSpan>(9)[slot];
+        span = {span.to, next + 1};
+    }
+}
+
 }  // namespace akunu::cuda

@@ -150,8 +150,9 @@ struct BlockState {
 #if AKUNU_ADAPTERS
     LaunchAdapter adapter;
 #endif
-    Walk walk[2];       // of the commands in shared memory
-    TileJob job[2][2];  // and what they multiply that comes through the ring
+    Walk walk[2];           // of the commands in shared memory
+    TileJob job[2][2];      // and what they multiply that comes through the ring
+    LaunchSegment segment;  // of the command that was prepared last
 };
 AKUNU_DEVICE BlockState& block_state() {
     return *reinterpret_cast<BlockState*>(shared_memory() + kSharedHead - sizeof(BlockState));
@@ -224,12 +225,14 @@ static_assert(2 * sizeof(Command) + kWarps * 8 + sizeof(GridBarrier) + sizeof(Bl
 AKUNU_DEVICE GridBarrier& grid_barrier() {
     return *reinterpret_cast<GridBarrier*>(shared_memory() + 2 * sizeof(Command) + kWarps * 8);
 }
+// Of a place in the segment that is kept.
+AKUNU_DEVICE bool ends_segment(const ChainPlace& at) { return at.command + 1 == block_state().segment.n_commands; }
 AKUNU_DEVICE bool ends_step(const Launch& launch, const ChainPlace& at) {
-    return at.command + 1 == launch.segments[at.segment].n_commands && at.segment + 1 == launch.n_segments;
+    return ends_segment(at) && at.segment + 1 == launch.n_segments;
 }
 AKUNU_DEVICE ChainPlace place_behind(const Launch& launch, const ChainPlace& at) {
     if (ends_step(launch, at)) return {at.step + 1, 0, 0, 0};
-    if (at.command + 1 == launch.segments[at.segment].n_commands) return {at.step, at.segment + 1, 0, at.begun + 1};
+    if (ends_segment(at)) return {at.step, at.segment + 1, 0, at.begun + 1};
     return {at.step, at.segment, at.command + 1, at.begun + 1};
 }
 
@@ -309,17 +312,24 @@ AKUNU_DEVICE void prepare(u32 slot) {
     const ChainPlace at = block_state().walk[1 - slot].next;
     const u32 lane = lane_id();
     Command& c = command_in(slot);
+    LaunchSegment& segment = block_state().segment;
+    if (at.command == 0) {  // for all lanes
+        static_assert(sizeof(LaunchSegment) / 8 <= 32, "a warp copies a segment");
+        if (lane < sizeof(LaunchSegment) / 8) {
+            reinterpret_cast<u64*>(&segment)[lane] = reinterpret_cast<const u64*>(launch.segments + at.segment)[lane];
+        }
+        sync_warp();
+    }
     if (lane < sizeof(Command) / 16) {
-        reinterpret_cast<uint4*>(&c)[lane] =
-            reinterpret_cast<const uint4*>(launch.segments[at.segment].commands + at.command)[lane];
+        reinterpret_cast<uint4*>(&c)[lane] = reinterpret_cast<const uint4*>(segment.commands + at.command)[lane];
     }
     sync_warp();
     if (lane < c.n_patches) {
         const u32 patch = c.patch_value[lane], source = patch & kPatchSourceMask;
-        const u32 value = source == kPatchRows     ? launch.rows
-                          : source == kPatchLogits ? launch.logits
-                          : source == kPatchStep   ? at.step
-                                                   : launch.keys + at.step;
+        const u32 value = source == kPatchRows     ? segment.rows
+                          : source == kPatchLogits ? segment.logits
+                          : source == kPatchStep   ? segment.step + at.step * launch.more_steps
+                                                   : segment.keys + at.step * launch.more_keys;
         c.params[c.patch_field[lane]] = value * (1 + (patch >> kPatchTimesShift));
     }
     sync_warp();

@@ -42,12 +42,12 @@ struct Extent {
     }
 };
 
-constexpr std::uint32_t groups(const GroupCount& c, const Extent& extent, const ReplayArgs& args, std::uint32_t step) {
+constexpr std::uint32_t groups(const GroupCount& c, const Extent& extent, const ReplayArgs& args) {
     std::uint32_t n = c.base;
-    const std::uint32_t rows = extent.follows ? patch_value(*extent.follows, args, step) : extent.rows;
+    const std::uint32_t rows = extent.follows ? patch_value(*extent.follows, args) : extent.rows;
     if (rows < c.rows_least || rows > c.rows_most) return 0;
     if (c.rows_per) n *= ceil_div(rows, c.rows_per);
-    std::uint32_t keys = args.keys + step;
+    std::uint32_t keys = args.keys;
     const std::uint32_t seen = extent.window ? std::min(keys, extent.window) : keys;
     if (seen <= c.few_keys) return n * c.few;
     if (c.keys_per) {
@@ -58,13 +58,13 @@ constexpr std::uint32_t groups(const GroupCount& c, const Extent& extent, const 
     return n;
 }
 
-// Names of the passes of a command that one replay's first step dispatches.
+// Names of the passes of a command that are dispatched with these.
 inline std::vector<std::string> names_of(const KernelChoice& choice, const DispatchCmd& cmd, const ReplayArgs& args) {
     const Extent extent = Extent::of(cmd);
     std::vector<std::string> names;
     for (const Pass& p : choice.passes) {
         const bool runs =
-            p.counted || (groups(p.x, extent, args, 0) && groups(p.y, extent, args, 0) && groups(p.z, extent, args, 0));
+            p.counted || (groups(p.x, extent, args) && groups(p.y, extent, args) && groups(p.z, extent, args));
         if (runs) names.push_back(p.function);
     }
     return names;

@@ -28,7 +28,7 @@ struct Constant {
 };
 
 // A threadgroup count that follows the replay: base · ceil(rows / rows_per) · min(ceil(keys / keys_per), keys_most), a
-// divisor of 0 meaning "does not follow". `keys` are the most that any row sees: ReplayArgs::keys + step, or with a
+// divisor of 0 meaning "does not follow". `keys` are the most that any row sees: ReplayArgs::keys, or with a
 // window at most window + keys_per - 1, since a window may begin inside a block. Where a row sees at most `few_keys`,
 // it is base · ceil(rows / rows_per) · few. With `splits` the last factor is split_count of metal/include/kv_layout.h.
 struct GroupCount {

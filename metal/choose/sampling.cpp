@@ -23,8 +23,9 @@ Pass per_row(const char* function, u32 threads) {
     return pass;
 }
 
-KernelChoice accept_kernel() {
-    Pass pass{.function = "accept", .constants = {}, .x = {}, .y = {}, .z = {}};
+// By one threadgroup.
+KernelChoice of_sequences(const char* function) {
+    Pass pass{.function = function, .constants = {}, .x = {}, .y = {}, .z = {}};
     pass.threads.x = kAcceptThreads;
     return {.passes = {pass}};
 }
@@ -32,7 +33,8 @@ KernelChoice accept_kernel() {
 }  // namespace
 
 std::optional<KernelChoice> choose_sampling(const DispatchCmd& cmd, const Chip&) {
-    if (cmd.op == Op::kAccept) return accept_kernel();
+    if (cmd.op == Op::kAccept) return of_sequences("accept");
+    if (cmd.op == Op::kAdvance) return of_sequences("advance");
     if (cmd.param_bytes != sizeof(SampleParams)) return {};
     const auto p = cmd.params_as<SampleParams>();
     const u32 slices = slice_count(p.vocab);

@@ -15,7 +15,7 @@ class Encoder {
     Encoder(__unsafe_unretained id<MTLComputeCommandEncoder> encoder, const Resolver& resolver, void* dummy)
         : encoder_(encoder), scratch_(resolver.scratch()), dummy_(dummy) {}
 
-    void encode(const StepCommand& command, const ReplayArgs& args, std::uint32_t step) {
+    void encode(const StepCommand& command, const ReplayArgs& args) {
         const DispatchCmd& cmd = *command.cmd;
         const ResolvedCommand& resolved = *static_cast<const ResolvedCommand*>(cmd.kernel);
         // Commands with scratch memory share it.
@@ -23,13 +23,13 @@ class Encoder {
         bool bound = false;  // a pass before this one ran
         for (const ResolvedPass& p : resolved.passes) {
             waits_ = waits_ || bound;
-            const auto count = [&](const GroupCount& c) { return groups(c, resolved.extent, args, step); };
+            const auto count = [&](const GroupCount& c) { return groups(c, resolved.extent, args); };
             const MTLSize counts = MTLSizeMake(count(p.x), count(p.y), count(p.z));
             if (!p.counted && counts.width * counts.height * counts.depth == 0) continue;
             if (waits_ && started_) [encoder_ memoryBarrierWithScope:MTLBarrierScopeBuffers];
             started_ = true;
             waits_ = false;
-            if (!bound) bind_all(cmd, resolved, args, step);
+            if (!bound) bind_all(cmd, resolved, args);
             bound = true;
             if (p.pipeline != pipeline_) {
                 pipeline_ = p.pipeline;
@@ -51,7 +51,7 @@ class Encoder {
         NSUInteger offset = 0;
     };
 
-    void bind_all(const DispatchCmd& cmd, const ResolvedCommand& resolved, const ReplayArgs& args, std::uint32_t step) {
+    void bind_all(const DispatchCmd& cmd, const ResolvedCommand& resolved, const ReplayArgs& args) {
         for (std::uint8_t i = 0; i < cmd.n_buffers; ++i) {
             const Binding* b = bound_as(cmd, i);
             bind(i, b ? b->buffer.handle : dummy_, b ? b->offset : 0);
@@ -60,7 +60,7 @@ class Encoder {
             bind(kParamsIndex, resolved.params, resolved.params_offset);
         } else if (cmd.param_bytes != 0) {
             alignas(8) std::byte params[kMaxParamBytes];
-            patched_params(cmd, args, step, params);
+            patched_params(cmd, args, params);
             [encoder_ setBytes:params length:cmd.param_bytes atIndex:kParamsIndex];
             bound_[kParamsIndex] = {};
         }
@@ -91,10 +91,10 @@ class Encoder {
 // Encodes one command alone in an encoder, which carries its name. A fence keeps the encoders of a command
 // buffer in order, of which this is the first or not.
 inline void encode_alone(id<MTLComputeCommandEncoder> compute, id<MTLFence> fence, bool first, const Resolver& resolver,
-                         void* dummy, const StepCommand& command, const ReplayArgs& args, std::uint32_t step) {
+                         void* dummy, const StepCommand& command, const ReplayArgs& args) {
     compute.label = ns_string(command.label->full_name());
     if (!first) [compute waitForFence:fence];
-    Encoder(compute, resolver, dummy).encode(command, args, step);
+    Encoder(compute, resolver, dummy).encode(command, args);
     if (fence) [compute updateFence:fence];
     [compute endEncoding];
 }

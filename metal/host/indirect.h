@@ -21,7 +21,7 @@ class Indirect {
     // Whether the host knows the counts of all threadgroups: an indirect command has no others.
     static bool takes(std::span<const StepCommand> commands);
     // Encodes the commands as of the chain's first step. Nothing that uses this object may be in flight.
-    void prepare(std::vector<StepCommand> commands, const ReplayArgs& args);
+    void prepare(std::vector<StepCommand> commands, const Chain& chain);
 
     // The first step after `step` that needs other threadgroup counts; `limit` when none before it does.
     std::uint32_t same_counts_until(std::uint32_t step, std::uint32_t limit) const;
@@ -67,7 +67,7 @@ class Indirect {
     std::vector<Entry> entries_;
     std::vector<ReplayPatch> list_;
     std::vector<void*> used_;  // buffers, each once, sorted
-    ReplayArgs args_;
+    Chain chain_;              // of which the segments are not looked at
 };
 
 }  // namespace akunu::metal

@@ -13,7 +13,10 @@ namespace {
 constexpr std::uint32_t kPatchThreads = 64;
 
 constexpr PatchSource kSources[] = {PatchSource::kRows, PatchSource::kLogits, PatchSource::kStep, PatchSource::kKeys};
-static_assert(std::size(kSources) == std::size(ReplayPatchArgs{}.values));
+static_assert(std::size(kSources) == kPatchSources && kMaxSegments * kPatchSources == kPatchValues);
+uint value_of(std::size_t segment, PatchSource source) {
+    return static_cast<uint>(segment * kPatchSources + static_cast<std::size_t>(source));
+}
 
 bool equal(MTLSize a, MTLSize b) { return a.width == b.width && a.height == b.height && a.depth == b.depth; }
 
@@ -26,7 +29,8 @@ Indirect::~Indirect() {
 }
 
 MTLSize Indirect::counts_of(const Entry& e, std::uint32_t step) const {
-    const auto count = [&](const GroupCount& c) { return groups(c, e.resolved().extent, args_, step); };
+    const ReplayArgs args = chain_.args_at(e.command->args, step);
+    const auto count = [&](const GroupCount& c) { return groups(c, e.resolved().extent, args); };
     return MTLSizeMake(count(e.pass().x), count(e.pass().y), count(e.pass().z));
 }
 
@@ -93,7 +97,7 @@ void Indirect::add_command(std::size_t slot) {
     for (std::uint8_t i = 0; i < cmd.n_patches; ++i) {
         const auto word =
             static_cast<std::uint32_t>((slot * kParamsStride + cmd.patches[i].offset) / sizeof(std::uint32_t));
-        list_.push_back({word, static_cast<uint>(cmd.patches[i].source), cmd.patches[i].times});
+        list_.push_back({word, value_of(step_[slot].segment, cmd.patches[i].source), cmd.patches[i].times});
     }
 }
 
@@ -104,14 +108,15 @@ bool Indirect::takes(std::span<const StepCommand> commands) {
     });
 }
 
-void Indirect::prepare(std::vector<StepCommand> commands, const ReplayArgs& args) {
+void Indirect::prepare(std::vector<StepCommand> commands, const Chain& chain) {
     if (!patch_) patch_ = library_.pipeline({"patch_params", {}, {}, {}, {}, {kPatchThreads, 1, 1}});
     std::size_t dispatches = 0, patches = 0;
     for (const StepCommand& c : commands) {
         dispatches += static_cast<const ResolvedCommand*>(c.cmd->kernel)->passes.size();
         patches += c.cmd->n_patches;
     }
-    args_ = args;
+    chain_ = chain;
+    chain_.segments = {};
     step_ = std::move(commands);
     reserve(dispatches, step_.size(), patches);
     entries_.clear();
@@ -150,8 +155,12 @@ void Indirect::use_resources(id<MTLComputeCommandEncoder> encoder) const {
 void Indirect::encode(id<MTLComputeCommandEncoder> encoder, std::uint32_t step) {
     if (!list_.empty()) {
         ReplayPatchArgs args{static_cast<uint>(list_.size()), {}};
-        for (const PatchSource source : kSources) {
-            args.values[static_cast<std::size_t>(source)] = source_value(source, args_, step);
+        for (std::size_t i = 0; i < step_.size(); ++i) {
+            if (i != 0 && step_[i].segment == step_[i - 1].segment) continue;
+            const ReplayArgs of_segment = chain_.args_at(step_[i].args, step);
+            for (const PatchSource source : kSources) {
+                args.values[value_of(step_[i].segment, source)] = source_value(source, of_segment);
+            }
         }
         [encoder memoryBarrierWithScope:MTLBarrierScopeBuffers];
         [encoder setComputePipelineState:patch_];

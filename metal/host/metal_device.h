@@ -36,9 +36,8 @@ class MetalDevice final : public Device {
     Weight map_weight(const HostTensor& tensor) override;
     std::unique_ptr<Program> compile(DispatchTable table) override;
     std::optional<std::vector<std::string>> kernel_names(const DispatchCmd& cmd, const ReplayArgs& args) const override;
-    std::uint32_t replay(Segments segments, const ReplayArgs& args, Control& control, const Poll& poll,
-                         const Meanwhile& meanwhile) override;
-    void profile(Segments segments, const ReplayArgs& args, std::span<double> seconds) override;
+    std::uint32_t replay(const Chain& chain, Control& control, const Poll& poll, const Meanwhile& meanwhile) override;
+    void profile(Segments segments, std::span<double> seconds) override;
 
   private:
     struct Impl;

@@ -177,20 +177,19 @@ std::optional<std::vector<std::string>> MetalDevice::kernel_names(const Dispatch
     return names_of(static_cast<const ResolvedCommand*>(cmd.kernel)->choice, cmd, args);
 }
 
-std::uint32_t MetalDevice::replay(Segments segments, const ReplayArgs& args, Control& control, const Poll& poll,
-                                  const Meanwhile& meanwhile) {
-    const std::size_t first = segments.front()->table.commands.size();
+std::uint32_t MetalDevice::replay(const Chain& chain, Control& control, const Poll& poll, const Meanwhile& meanwhile) {
+    const std::size_t first = chain.segments.front().program->table.commands.size();
     return pooled([&] {
-        return impl_->replay.run(commands_of(segments, args.commands), args, control, poll, {meanwhile, first});
+        return impl_->replay.run(commands_of(chain.segments, chain.commands), chain, control, poll, {meanwhile, first});
     });
 }
 
-void MetalDevice::profile(Segments segments, const ReplayArgs& args, std::span<double> seconds) {
+void MetalDevice::profile(Segments segments, std::span<double> seconds) {
     pooled([&] {
         impl_->replay.drain();
         impl_->residency.use();
         Profiler(impl_->device, impl_->queue, impl_->resolver, impl_->dummy.handle)
-            .run(commands_of(segments, args.commands), args, seconds);
+            .run(commands_of(segments, UINT32_MAX), seconds);
     });
 }
 

@@ -23,11 +23,11 @@ id<MTLCounterSet> Profiler::timestamps() const {
     return nil;
 }
 
-void Profiler::run(std::span<const StepCommand> commands, const ReplayArgs& args, std::span<double> seconds) {
+void Profiler::run(std::span<const StepCommand> commands, std::span<double> seconds) {
     if (id<MTLCounterSet> set = timestamps()) {
-        with_counters(set, commands, args, seconds);
+        with_counters(set, commands, seconds);
     } else {
-        with_buffers(commands, args, seconds);
+        with_buffers(commands, seconds);
     }
 }
 
@@ -38,8 +38,7 @@ void Profiler::finish(id<MTLCommandBuffer> buffer, const StepCommand& first) {
     throw DeviceError("the GPU failed while profiling table '" + first.table->phase + "': " + error_text(buffer.error));
 }
 
-void Profiler::with_counters(id<MTLCounterSet> set, std::span<const StepCommand> commands, const ReplayArgs& args,
-                             std::span<double> seconds) {
+void Profiler::with_counters(id<MTLCounterSet> set, std::span<const StepCommand> commands, std::span<double> seconds) {
     MTLTimestamp cpu_before = 0, gpu_before = 0, cpu_after = 0, gpu_after = 0;
     std::vector<double> ticks(commands.size());
     [device_ sampleTimestamps:&cpu_before gpuTimestamp:&gpu_before];
@@ -61,7 +60,7 @@ void Profiler::with_counters(id<MTLCounterSet> set, std::span<const StepCommand>
             pass.sampleBufferAttachments[0].startOfEncoderSampleIndex = 2 * i;
             pass.sampleBufferAttachments[0].endOfEncoderSampleIndex = 2 * i + 1;
             id<MTLComputeCommandEncoder> compute = [buffer computeCommandEncoderWithDescriptor:pass];
-            encode_alone(compute, fence, i == 0, resolver_, dummy_, commands[first + i], args, 0);
+            encode_alone(compute, fence, i == 0, resolver_, dummy_, commands[first + i], commands[first + i].args);
         }
         finish(buffer, commands[first]);
         NSData* data = [samples resolveCounterRange:NSMakeRange(0, 2 * n)];
@@ -81,12 +80,12 @@ void Profiler::with_counters(id<MTLCounterSet> set, std::span<const StepCommand>
     for (std::size_t i = 0; i < ticks.size(); ++i) seconds[i] += ticks[i] * tick * 1e-9;
 }
 
-void Profiler::with_buffers(std::span<const StepCommand> commands, const ReplayArgs& args, std::span<double> seconds) {
+void Profiler::with_buffers(std::span<const StepCommand> commands, std::span<double> seconds) {
     for (std::size_t i = 0; i < commands.size(); ++i) {
         @autoreleasepool {
             id<MTLCommandBuffer> buffer = [queue_ commandBuffer];
             id<MTLComputeCommandEncoder> compute = [buffer computeCommandEncoderWithDispatchType:MTLDispatchTypeSerial];
-            encode_alone(compute, nil, true, resolver_, dummy_, commands[i], args, 0);
+            encode_alone(compute, nil, true, resolver_, dummy_, commands[i], commands[i].args);
             finish(buffer, commands[i]);
             seconds[i] += buffer.GPUEndTime - buffer.GPUStartTime;
         }

@@ -48,9 +48,9 @@ class Replay {
         const Meanwhile& run;
         std::size_t before;
     };
-    // As Device::replay, of a step of these commands.
-    std::uint32_t run(std::vector<StepCommand> commands, const ReplayArgs& args, const Control& control,
-                      const Poll& poll, const Errand& errand);
+    // As Device::replay, of a chain whose segments have these commands.
+    std::uint32_t run(std::vector<StepCommand> commands, const Chain& chain, const Control& control, const Poll& poll,
+                      const Errand& errand);
     // Waits until the GPU has let go of everything.
     void drain();
 
@@ -68,17 +68,20 @@ class Replay {
         auto operator<=>(const Cursor&) const = default;
     };
     // Submits up to `last`, or less if the work is to be cut; returns where it ended.
-    Cursor submit(std::span<const StepCommand> commands, const ReplayArgs& args, Cursor at, Cursor last, bool cut);
+    Cursor submit(std::span<const StepCommand> commands, const Chain& chain, Cursor at, Cursor last, bool cut);
     void submit_indirect(std::uint32_t first, std::uint32_t last, double predicted);
     // Encodes one command buffer, chained to those before it; `encode` returns the seconds that it should take.
     template <typename Encode>
     void submit_buffer(std::uint32_t first_step, const Encode& encode);
     // Of chains of tokens, which wait for the memory, and of steps of many rows.
-    Pace& pace(const ReplayArgs& args) { return paces_[args.rows > args.sequences]; }
+    Pace& pace(std::span<const StepCommand> commands) {
+        return paces_[std::ranges::any_of(
+            commands, [](const ReplayArgs& args) { return args.rows > args.sequences; }, &StepCommand::args)];
+    }
     // False when it failed.
     bool wait(const Submitted& work, const std::function<void()>& meanwhile);
-    [[noreturn]] void fail(std::span<const StepCommand> commands, const ReplayArgs& args);
-    const StepCommand* faulted(std::span<const StepCommand> commands, const ReplayArgs& args, std::uint32_t step);
+    [[noreturn]] void fail(std::span<const StepCommand> commands, const Chain& chain);
+    const StepCommand* faulted(std::span<const StepCommand> commands, const Chain& chain, std::uint32_t step);
 
     id<MTLDevice> device_;
     id<MTLCommandQueue> queue_;

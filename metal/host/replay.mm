@@ -22,9 +22,9 @@ bool finished(id<MTLCommandBuffer> b) { return b.status >= MTLCommandBufferStatu
 
 bool failed(id<MTLCommandBuffer> b) { return b.status == MTLCommandBufferStatusError; }
 
-double seconds_of(std::span<const StepCommand> commands, const ReplayArgs& args, const BufferLimit& limit) {
+double seconds_of(std::span<const StepCommand> commands, const BufferLimit& limit) {
     double sum = 0;
-    for (const StepCommand& c : commands) sum += limit.seconds_of(c.label->cost, args);
+    for (const StepCommand& c : commands) sum += limit.seconds_of(c.label->cost, c.args);
     return sum;
 }
 
@@ -68,17 +68,17 @@ void Replay::submit_buffer(std::uint32_t first_step, const Encode& encode) {
     }
 }
 
-Replay::Cursor Replay::submit(std::span<const StepCommand> commands, const ReplayArgs& args, Cursor at, Cursor last,
+Replay::Cursor Replay::submit(std::span<const StepCommand> commands, const Chain& chain, Cursor at, Cursor last,
                               bool cut) {
     submit_buffer(at.step, [&](id<MTLComputeCommandEncoder> compute) {
         Encoder encoder(compute, resolver_, dummy_);
         double seconds = 0;
-        const double limit = limit_.seconds / pace(args).times();
+        const double limit = limit_.seconds / pace(commands).times();
         while (at < last) {
             const std::size_t i = at.command++;
-            encoder.encode(commands[i], args, at.step);
+            encoder.encode(commands[i], chain.args_at(commands[i].args, at.step));
             if (at.command == commands.size()) at = {at.step + 1, 0};
-            seconds += limit_.seconds_of(commands[i].label->cost, args);
+            seconds += limit_.seconds_of(commands[i].label->cost, commands[i].args);
             if (cut && seconds > limit && commands[at.command].barrier) break;
         }
         return seconds;
@@ -110,9 +110,9 @@ void Replay::drain() {
     }
 }
 
-std::uint32_t Replay::run(std::vector<StepCommand> commands, const ReplayArgs& args, const Control& control,
+std::uint32_t Replay::run(std::vector<StepCommand> commands, const Chain& chain, const Control& control,
                           const Poll& poll, const Errand& errand) {
-    if (commands.empty() || args.steps == 0) return 0;
+    if (commands.empty() || chain.times == 0) return 0;
     drain();
     using Clock = std::chrono::steady_clock;
     auto polled = Clock::now();
@@ -122,18 +122,18 @@ std::uint32_t Replay::run(std::vector<StepCommand> commands, const ReplayArgs& a
         if (poll()) cancelled = true;
         polled = Clock::now();
     };
-    const double step_seconds = seconds_of(commands, args, limit_);
-    const std::uint32_t per_buffer =
-        steps_per_buffer(commands.size(), step_seconds, limit_.seconds / pace(args).times());
-    Indirect* indirect = args.steps > 1 && Indirect::takes(commands) ? indirect_ : nullptr;
-    if (indirect) indirect->prepare(commands, args);
+    Pace& of_kind = pace(commands);
+    const double step_seconds = seconds_of(commands, limit_), limit = limit_.seconds / of_kind.times();
+    const std::uint32_t per_buffer = steps_per_buffer(commands.size(), step_seconds, limit);
+    Indirect* indirect = chain.times > 1 && Indirect::takes(commands) ? indirect_ : nullptr;
+    if (indirect) indirect->prepare(commands, chain);
     residency_.use();
-    const bool cut = step_seconds > limit_.seconds / pace(args).times();
+    const bool cut = step_seconds > limit;
     std::size_t done = 0;  // of submitted_: the GPU has signalled, the driver may still hold them
     Cursor next;
     bool errand_left = errand.run && errand.before < commands.size();
     const auto more = [&] {
-        if (cancelled || next.step == args.steps) return false;
+        if (cancelled || next.step == chain.times) return false;
         const bool inside = next.step == 0 || next.command != 0;  // a step that has begun is finished
         return inside || !(load(control.stop) || load(control.yield));
     };
@@ -144,9 +144,9 @@ std::uint32_t Replay::run(std::vector<StepCommand> commands, const ReplayArgs& a
                 cancelled = !errand.run() || cancelled;
                 continue;
             }
-            const std::uint32_t last = std::min(next.step + per_buffer, args.steps);
+            const std::uint32_t last = std::min(next.step + per_buffer, chain.times);
             if (errand_left || !indirect) {
-                next = submit(commands, args, next, errand_left ? Cursor{0, errand.before} : Cursor{last, 0}, cut);
+                next = submit(commands, chain, next, errand_left ? Cursor{0, errand.before} : Cursor{last, 0}, cut);
                 continue;
             }
             const std::uint32_t same = indirect->same_counts_until(next.step, last);
@@ -160,20 +160,20 @@ std::uint32_t Replay::run(std::vector<StepCommand> commands, const ReplayArgs& a
                 continue;
             }
         }
-        if (!wait(submitted_[done], meanwhile)) fail(commands, args);
+        if (!wait(submitted_[done], meanwhile)) fail(commands, chain);
         meanwhile();
         ++done;
         for (; done != 0 && finished(submitted_.front().buffer); --done) {
             const Submitted& front = submitted_.front();
-            if (failed(front.buffer)) fail(commands, args);
-            pace(args).measured(front.predicted, front.buffer.GPUEndTime - front.buffer.GPUStartTime);
+            if (failed(front.buffer)) fail(commands, chain);
+            of_kind.measured(front.predicted, front.buffer.GPUEndTime - front.buffer.GPUStartTime);
             submitted_.pop_front();
         }
     }
     // The signal may come before the driver says that the work failed.
     for (const Submitted& s : submitted_) {
         [s.buffer waitUntilCompleted];
-        if (failed(s.buffer)) fail(commands, args);
+        if (failed(s.buffer)) fail(commands, chain);
     }
     submitted_.clear();
     return next.step;
@@ -191,7 +191,7 @@ bool worth_repeating(NSInteger code) {
 
 }  // namespace
 
-void Replay::fail(std::span<const StepCommand> commands, const ReplayArgs& args) {
+void Replay::fail(std::span<const StepCommand> commands, const Chain& chain) {
     std::string text;
     NSInteger code = 0;
     std::uint32_t step = 0;
@@ -206,16 +206,16 @@ void Replay::fail(std::span<const StepCommand> commands, const ReplayArgs& args)
         submitted_.clear();
     }
     fence_ = [device_ newFence];  // the failed work may have left it as it was
-    const StepCommand* one = worth_repeating(code) ? faulted(commands, args, step) : nullptr;
+    const StepCommand* one = worth_repeating(code) ? faulted(commands, chain, step) : nullptr;
     const StepCommand &first = commands.front(), &last = commands.back();
     throw DeviceError("the GPU failed in " +
                       (one ? "command '" + one->label->full_name() + "' of table '" + one->table->phase + "'"
                            : "table '" + first.table->phase + "' (" + first.label->full_name() + " to " +
                                  last.label->full_name() + ")") +
-                      " at step " + std::to_string(step) + " of " + std::to_string(args.steps) + ": " + text);
+                      " at step " + std::to_string(step) + " of " + std::to_string(chain.times) + ": " + text);
 }
 
-const StepCommand* Replay::faulted(std::span<const StepCommand> commands, const ReplayArgs& args, std::uint32_t step) {
+const StepCommand* Replay::faulted(std::span<const StepCommand> commands, const Chain& chain, std::uint32_t step) {
     // Once more, with an encoder for every command, which the driver can tell apart. The result is not used.
     return pooled([&]() -> const StepCommand* {
         MTLCommandBufferDescriptor* descriptor = [MTLCommandBufferDescriptor new];
@@ -224,7 +224,7 @@ const StepCommand* Replay::faulted(std::span<const StepCommand> commands, const 
         id<MTLFence> fence = [device_ newFence];
         for (std::size_t i = 0; i < commands.size(); ++i) {
             id<MTLComputeCommandEncoder> compute = [buffer computeCommandEncoderWithDispatchType:MTLDispatchTypeSerial];
-            encode_alone(compute, fence, i == 0, resolver_, dummy_, commands[i], args, step);
+            encode_alone(compute, fence, i == 0, resolver_, dummy_, commands[i], chain.args_at(commands[i].args, step));
         }
         [buffer commit];
         [buffer waitUntilCompleted];

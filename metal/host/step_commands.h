@@ -11,16 +11,18 @@ struct StepCommand {
     const DispatchCmd* cmd;
     const CommandLabel* label;
     const DispatchTable* table;
-    bool barrier;  // waits for those before it: the first of a segment always does
+    std::size_t segment;
+    ReplayArgs args;  // the first time
+    bool barrier;     // waits for those before it: the first of a segment always does
 };
 
 // The first `most` of them.
 inline std::vector<StepCommand> commands_of(Segments segments, std::size_t most) {
     std::vector<StepCommand> out;
-    for (const Program* segment : segments) {
-        const DispatchTable& t = segment->table;
+    for (std::size_t s = 0; s < segments.size(); ++s) {
+        const DispatchTable& t = segments[s].program->table;
         for (std::size_t i = 0; i < t.commands.size() && out.size() < most; ++i) {
-            out.push_back({&t.commands[i], &t.labels[i], &t, i == 0 || t.commands[i].barrier});
+            out.push_back({&t.commands[i], &t.labels[i], &t, s, segments[s].args, i == 0 || t.commands[i].barrier});
         }
     }
     return out;

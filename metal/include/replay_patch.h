@@ -7,16 +7,17 @@ namespace akunu::metal {
 using uint = std::uint32_t;
 #endif
 
-// params[word] = values[source] * times, source a PatchSource
+// params[word] = values[value] * times
 struct ReplayPatch {
     uint word;
-    uint source;
+    uint value;
     uint times;
 };
 
+enum ReplayPatchSizes : uint { kPatchSources = 4, kPatchValues = 80 };
 struct ReplayPatchArgs {
     uint patches;
-    uint values[4];  // by PatchSource
+    uint values[kPatchValues];  // of each segment, those of every PatchSource
 };
 
 #ifndef __METAL_VERSION__

@@ -354,6 +354,10 @@ class Chunk:
     """log p of each id under the model's raw distribution; empty unless asked for."""
     top_logprobs: list[list[tuple[int, float]]]
     """Per id, the most likely (id, log p), best first; empty unless asked for."""
+    drafts: int
+    """Drafts that each step of `Engine.draft_and_verify` verified; 0: it was no such chain."""
+    of_steps: list[int]
+    """How many of the ids each of these steps gave."""
 
 class Lookup:
     """A text, and where its tokens stood before: drafts are looked up in it, and for it."""
@@ -526,7 +530,7 @@ class Engine:
     def tokens(self, slot: int) -> npt.NDArray[np.uint32]:
         """Their ids (a copy)."""
     def reserve(self, slot: int, rows: int, steps: int = 1, drafts: int = 0) -> bool:
-        """Room for the positions that a part of a step writes; False when no page is left."""
+        """Room for what a part of steps writes, each with so many drafts; False when no page is left."""
     common_tokens: int
     def draft(
         self, sequences: Sequence[tuple[int, int]], common: bool = False
@@ -537,6 +541,16 @@ class Engine:
         ends, was in no such step, or was not reserved for them. And what the handler of a signal raised.
         With `common` only ids below `common_tokens` are drafted, which takes less time; 0: there is no such
         choice.
+        """
+
+    def draft_and_verify(
+        self, sequences: Sequence[tuple[int, int]], drafts: int, steps: int, common: bool = False
+    ) -> tuple[list[Chunk], BaseException | None]:
+        """Draw tokens in up to `steps` steps, before each of which the head writes so many drafts for all.
+
+        For each (slot, limit) whose last token is to be run, and which was reserved for those steps: what
+        `step` would give, up to `limit` tokens (0: no limit). Where the head has no state of some text to go
+        on from it is one step without drafts.
         """
 
     def step(

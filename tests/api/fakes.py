@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from akunu.api.scheduling.drafts import StepCosts
+from akunu.api.scheduling.drafts import Proposal, StepCosts
 from akunu.base.errors import ContextLengthError, InvalidArgumentError
 
 NextToken = Callable[[list[int]], int]
@@ -41,9 +41,19 @@ def scripted(prompt_length: int, continuation: Sequence[int]) -> NextToken:
 
 
 def decide_drafts(patch: pytest.MonkeyPatch, worth: Callable[..., tuple[float, list[int]]]) -> None:
-    """Have `worth` decide what is drafted, whatever steps cost."""
+    """Have `worth` decide what is drafted, whatever steps cost; in chains its average for each sequence."""
+
+    def worth_in_chain(
+        costs: StepCosts, trusts: Sequence[float], room: int, most: int, writing: float
+    ) -> tuple[float, int]:
+        proposals = [Proposal(trust, room, True) for trust in trusts]
+        speed, lengths = worth(costs, len(trusts), proposals, most, writing)
+        drafts = min(sum(lengths) // len(trusts), room)
+        return (speed if drafts else 0.0), drafts
+
     patch.setattr(StepCosts, "may_pay", lambda self, rows, most: True)
     patch.setattr(StepCosts, "worth", worth)
+    patch.setattr(StepCosts, "worth_in_chain", worth_in_chain)
 
 
 @dataclass
@@ -51,6 +61,8 @@ class FakeChunk:
     ids: list[int] = field(default_factory=list)
     length: int = 0
     ended: bool = False
+    drafts: int = 0
+    of_steps: list[int] = field(default_factory=list)
     logprobs: list[float] = field(default_factory=list)
     top_logprobs: list[list[tuple[int, float]]] = field(default_factory=list)
 
@@ -106,6 +118,10 @@ class FakeEngine:
         self.settings: dict[str, Any] = {}
         self.sequences: dict[int, FakeSequence] = {}
         self.tokens_left = pages * 32
+        self.head: NextToken | None = None
+        """What the model's own head drafts, where it has one."""
+        self.common_tokens = 0
+        self.chains: list[tuple[int, int, int]] = []  # sequences, drafts and steps that were asked for
         self._cancelled = threading.Event()
         self._yield = threading.Event()
         self._busy = threading.Lock()
@@ -176,7 +192,7 @@ class FakeEngine:
 
     def reserve(self, slot: int, rows: int, steps: int = 1, drafts: int = 0) -> bool:
         held = sum(len(sequence.cache) for sequence in self.sequences.values())
-        assert len(self.sequences[slot].cache) + rows + drafts + steps - 1 <= self.context
+        assert len(self.sequences[slot].cache) + rows - 1 + (1 + drafts) * steps <= self.context
         return held + rows + steps <= self.tokens_left
 
     def step(
@@ -211,6 +227,43 @@ class FakeEngine:
             ]
             self._yield.clear()  # what was asked for before the step holds for it
             return chunks, None
+
+    def draft(
+        self, sequences: Sequence[tuple[int, int]], common: bool = False
+    ) -> tuple[list[list[int]], None]:
+        return [self._guess(slot, n) for slot, n in sequences], None
+
+    def draft_and_verify(
+        self, sequences: Sequence[tuple[int, int]], drafts: int, steps: int, common: bool = False
+    ) -> tuple[list[FakeChunk], BaseException | None]:
+        self.chains.append((len(sequences), drafts, steps))
+        limits = {slot: limit or 1 << 30 for slot, limit in sequences}
+        chunks = {slot: FakeChunk(length=self.length(slot), drafts=drafts) for slot in limits}
+        for n in range(steps):
+            going = [s for s, chunk in chunks.items() if not chunk.ended and len(chunk.ids) < limits[s]]
+            if not going or (n > 0 and (self._yield.is_set() or self._cancelled.is_set())):
+                break
+            parts = [
+                (slot, 1, True, limits[slot] - len(chunks[slot].ids), self._guess(slot, drafts))
+                for slot in going
+            ]
+            made, interrupt = self.step(parts)
+            for slot, chunk in zip(going, made, strict=True):
+                whole = chunks[slot]
+                whole.ids += chunk.ids
+                whole.of_steps += [len(chunk.ids)] * bool(chunk.ids)
+                whole.length, whole.ended = chunk.length, chunk.ended
+            if interrupt is not None or not any(chunk.ids for chunk in made):
+                return list(chunks.values()), interrupt
+        return list(chunks.values()), None
+
+    def _guess(self, slot: int, n: int) -> list[int]:
+        assert self.head is not None
+        sequence, found = self.sequences[slot], list[int]()
+        assert sequence.pending is not None
+        for _ in range(n):
+            found.append(self.head([*sequence.cache, sequence.pending, *found]))
+        return found
 
     def _run(
         self, sequence: FakeSequence, rows: int, samples: bool, limit: int, steps: int, drafts: list[int]

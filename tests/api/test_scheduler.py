@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from akunu.api.scheduling import Scheduler, Sequence, planning, scheduler, sharing
+from akunu.api.scheduling.choosing import Drafts
 from akunu.api.scheduling.drafts import StepCosts
 from akunu.base.errors import DeviceError
 
@@ -414,7 +415,7 @@ def test_drafts_go_with_the_row_that_is_sampled(monkeypatch: pytest.MonkeyPatch)
     scheduler.submit(writing)
     assert scheduler.next(writing)
     monkeypatch.setattr(
-        planning, "choose_drafts", lambda sequences, *_: dict.fromkeys(sequences, ([1, 2], 0))
+        planning, "choose_drafts", lambda sequences, *_: dict.fromkeys(sequences, Drafts([1, 2]))
     )
     (part,) = scheduler._planner.plan().parts
     assert (part.rows, part.samples, part.drafts) == (2, False, [])

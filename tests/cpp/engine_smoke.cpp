@@ -255,13 +255,10 @@ class Interrupted final : public ForwardingDevice {
     std::function<void()> cancel;  // the next replay is cancelled, by this, after so many commands
     std::uint32_t commands = 0;
 
-    std::uint32_t replay(Segments s, const ReplayArgs& args, Control& control, const Poll& poll,
+    std::uint32_t replay(const Chain& chain, Control& control, const Poll& poll,
                          const akunu::Meanwhile& meanwhile) override {
-        if (!cancel || !poll) return ForwardingDevice::replay(s, args, control, poll, meanwhile);
-        ReplayArgs part = args;
-        part.steps = 1;
-        part.commands = commands;
-        ForwardingDevice::replay(s, part, control, {}, {});
+        if (!cancel || !poll) return ForwardingDevice::replay(chain, control, poll, meanwhile);
+        ForwardingDevice::replay({.segments = chain.segments, .commands = commands}, control, {}, {});
         std::exchange(cancel, nullptr)();
         check(poll(), "it is to stop");
         return 0;

@@ -31,11 +31,11 @@ class Faulty final : public ForwardingDevice {
         if (uploads_fail) throw DeviceError("an upload failed");
         ForwardingDevice::upload(to, bytes);
     }
-    std::uint32_t replay(Segments s, const ReplayArgs& args, Control& control, const Poll& poll,
+    std::uint32_t replay(const Chain& chain, Control& control, const Poll& poll,
                          const akunu::Meanwhile& meanwhile) override {
         if (copies_fail && !poll) throw DeviceError("a copy failed");
         if (at_replay && poll) std::exchange(at_replay, nullptr)();
-        return ForwardingDevice::replay(s, args, control, poll, meanwhile);
+        return ForwardingDevice::replay(chain, control, poll, meanwhile);
     }
 };
 

@@ -34,12 +34,10 @@ class ForwardingDevice : public Device {
     Weight prepare_weight(const HostTensor& t) override { return cpu_.prepare_weight(t); }
     Weight map_weight(const HostTensor& t) override { return cpu_.map_weight(t); }
     std::unique_ptr<Program> compile(DispatchTable t) override { return cpu_.compile(std::move(t)); }
-    void profile(Segments s, const ReplayArgs& args, std::span<double> seconds) override {
-        cpu_.profile(s, args, seconds);
-    }
-    std::uint32_t replay(Segments s, const ReplayArgs& args, Control& control, const Poll& poll,
+    void profile(Segments s, std::span<double> seconds) override { cpu_.profile(s, seconds); }
+    std::uint32_t replay(const Chain& chain, Control& control, const Poll& poll,
                          const akunu::Meanwhile& meanwhile) override {
-        return cpu_.replay(s, args, control, poll, meanwhile);
+        return cpu_.replay(chain, control, poll, meanwhile);
     }
 
   private:

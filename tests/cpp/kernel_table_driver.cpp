@@ -176,9 +176,9 @@ class Problem {
         table.commands.push_back(cmd);
         table.labels.emplace_back();
         const auto program = device_.compile(std::move(table));
-        const Program* const segment = program.get();
+        const Segment segment{program.get(), args};
         Control control;
-        device_.replay({&segment, 1}, args, control, {}, {});
+        device_.replay({.segments = {&segment, 1}}, control, {}, {});
         for (std::size_t i = 0; i < buffers_.size(); ++i) {
             if (!buffers_[i].memory) continue;
             const std::string damage = buffers_[i].memory->damage();

@@ -284,8 +284,8 @@ struct Replay {
     std::uint32_t run(cpu::CpuDevice& device, std::uint32_t steps, const std::function<bool()>& poll = {}) {
         std::fill(a.begin(), a.end(), 0);
         control[0] = {};
-        const akunu::Program* const segment = &program;
-        return device.replay({&segment, 1}, {.steps = steps}, control[0], poll, {});
+        const Segment segment{&program};
+        return device.replay({.segments = {&segment, 1}, .times = steps}, control[0], poll, {});
     }
     bool all_are(std::uint32_t value) const {
         for (const std::uint32_t v : a) {
@@ -317,8 +317,8 @@ void check_replay(int threads) {
     }
     std::vector<double> seconds(r.program.table.commands.size());
     std::fill(r.a.begin(), r.a.end(), 0);
-    const akunu::Program* const segment = &r.program;
-    device.profile({&segment, 1}, {}, seconds);
+    const Segment segment{&r.program};
+    device.profile({&segment, 1}, seconds);
     check(r.all_are(4), "profiling runs the table once");
 }
 
@@ -396,7 +396,7 @@ void check_meanwhile(int threads) {
     std::vector<std::uint32_t> told{0}, taken{0};
     const cpu::CpuProgram body = program_of(announce, {});
     const cpu::CpuProgram tail = program_of(take_told, {Replay::bind(told), Replay::bind(taken)});
-    const akunu::Program* const segments[] = {&body, &tail};
+    const Segment segments[] = {{&body}, {&tail}};
     Control control;
     for (std::uint32_t round = 1; round <= 50; ++round) {
         bodies = 0;
@@ -409,7 +409,7 @@ void check_meanwhile(int threads) {
             told[0] = round;
             return round % 5 != 0;
         };
-        const std::uint32_t steps = device.replay(segments, {}, control, {}, meanwhile);
+        const std::uint32_t steps = device.replay({.segments = segments}, control, {}, meanwhile);
         check(steps == (round % 5 != 0) && bodies == 1, "a replay of which the rest is not wanted ends");
         check(taken[0] == (round % 5 != 0 ? round : before), "the second segment knows what was told");
     }

@@ -64,9 +64,9 @@ struct Sampler {
         table.commands.push_back(cmd);
         table.labels.emplace_back();
         const auto program = device.compile(std::move(table));
-        const Program* const segment = program.get();
+        const Segment segment{program.get()};
         Control none;
-        device.replay({&segment, 1}, {}, none, {}, {});
+        device.replay({.segments = {&segment, 1}}, none, {}, {});
         check(sampled[0] < logits.size(), "an id of the vocabulary");
     }
     std::uint32_t draw(const SamplerState& s) {

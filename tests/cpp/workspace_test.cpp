@@ -23,26 +23,28 @@ class PoisoningDevice final : public ForwardingDevice {
   public:
     std::size_t poisoned = 0;  // times
 
-    std::uint32_t replay(Segments segments, const ReplayArgs& args, Control& control, const Poll& poll,
+    std::uint32_t replay(const Chain& chain, Control& control, const Poll& poll,
                          const akunu::Meanwhile& meanwhile) override {
-        if (args.steps != 1 || meanwhile) return ForwardingDevice::replay(segments, args, control, poll, meanwhile);
+        if (chain.times != 1 || meanwhile) return ForwardingDevice::replay(chain, control, poll, meanwhile);
         std::vector<const DispatchCmd*> commands;
         std::vector<std::unique_ptr<Program>> programs;
-        for (const Program* p : segments) {
-            const DispatchTable& t = p->table;
+        std::vector<ReplayArgs> args;
+        for (const Segment& segment : chain.segments) {
+            const DispatchTable& t = segment.program->table;
             for (std::size_t i = 0; i < t.commands.size(); ++i) {
                 DispatchTable one{t.phase, {t.commands[i]}, {t.labels[i]}, t.max_rows, t.rows};
                 one.commands[0].barrier = false;
                 commands.push_back(&t.commands[i]);
                 programs.push_back(compile(std::move(one)));
+                args.push_back(segment.args);
             }
         }
         find_cells(commands);
         for (std::size_t i = 0; i <= commands.size(); ++i) {
             for (const auto& [handle, edges] : edges_) poison(commands, i, handle, edges);
             if (i == commands.size()) break;
-            const Program* const segment = programs[i].get();
-            if (ForwardingDevice::replay({&segment, 1}, args, control, poll, {}) != 1) return 0;
+            const Segment segment{programs[i].get(), args[i]};
+            if (ForwardingDevice::replay({.segments = {&segment, 1}}, control, poll, {}) != 1) return 0;
         }
         return 1;
     }

@@ -377,8 +377,9 @@ int main() {
     // Of one of two GPUs: the sums of a row are part of its matmuls.
     const auto half = planned(synthetic_model(DType::Q4_0), 2);
     for (const PhaseRun run : {PhaseRun{Phase::kDecode, 1, 0}, {Phase::kBatch, 4, 0}}) {
-        const ReplayCall replay = Inspector(*half).replay_of(run);
-        for (const Program* p : replay.programs) {
+        const std::vector<Segment> segments = Inspector(*half).segments_of(run);
+        for (const Segment& segment : segments) {
+            const Program* const p = segment.program;
             const Schedules s = compile_schedules(p->table, geometry());
             mutate(p->table, s.plain, s.streams, n);
             mutate(p->table, s.fused, s.fused_streams, n);
@@ -394,22 +395,24 @@ int main() {
     for (const DType weights : {DType::Q4_0, DType::Q6_K, DType::Q5_1, DType::F32}) {
         const auto engine = planned(synthetic_model(weights));
         for (const PhaseRun run : {PhaseRun{Phase::kDecode, 1, 0}, {Phase::kBatch, 4, 0}, {Phase::kPrefill, 40, 0}}) {
-            const ReplayCall replay = Inspector(*engine).replay_of(run);
-            for (const Program* p : replay.programs) {
+            const std::vector<Segment> segments = Inspector(*engine).segments_of(run);
+            for (const Segment& segment : segments) {
+                const Program* const p = segment.program;
                 const Schedules s = compile_schedules(p->table, geometry());
                 mutate(p->table, s.plain, s.streams, n);
                 mutate(p->table, s.fused, s.fused_streams, n);
             }
         }
-        check_tables(Inspector(*engine).replay_of({Phase::kDecode, 1, 0}).programs.front()->table);
-        check_fusion(Inspector(*engine).replay_of({Phase::kDecode, 1, 0}).programs.front()->table);
+        check_tables(Inspector(*engine).segments_of({Phase::kDecode, 1, 0}).front().program->table);
+        check_fusion(Inspector(*engine).segments_of({Phase::kDecode, 1, 0}).front().program->table);
     }
     // Commands of a layer of experts, and of latent attention: those that wait for a barrier, and for words.
     const auto layer_of = [&](const SyntheticModel& m, int layer) {
         const auto engine = planned(m);
-        const ReplayCall replay = Inspector(*engine).replay_of({Phase::kDecode, 1, 0});
+        const std::vector<Segment> segments = Inspector(*engine).segments_of({Phase::kDecode, 1, 0});
         LayerCounts found;
-        for (const Program* p : replay.programs) {
+        for (const Segment& segment : segments) {
+            const Program* const p = segment.program;
             const Schedules s = compile_schedules(p->table, geometry());
             mutate(p->table, s.plain, s.streams, n);
             mutate(p->table, s.fused, s.fused_streams, n);
@@ -461,8 +464,9 @@ int main() {
     check(needs.definitions().find("#define AKUNU_OPS X(0) X(70)\n") == 0, "there may be any number of ops");
 
     const auto engine = planned(deep);
-    const ReplayCall replay = Inspector(*engine).replay_of({Phase::kDecode, 1, 0});
-    for (const Program* p : replay.programs) {
+    const std::vector<Segment> segments = Inspector(*engine).segments_of({Phase::kDecode, 1, 0});
+    for (const Segment& segment : segments) {
+        const Program* const p = segment.program;
         const Schedules s = compile_schedules(p->table, geometry());
         const auto begin = std::chrono::steady_clock::now();
         check_schedule(p->table, s.fused, s.fused_streams, geometry().sizes().slot_bytes);

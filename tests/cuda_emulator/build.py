@@ -39,8 +39,8 @@ CACHE_OPS = (
 DENSE_OPS = (
     "Embed", "RopeTable", "Norm", "NormAdd", "Quantize", "Matmul", "GateUp", "NormQkv", "NormGateUp",
     "GateAct", "PrepareHeads", "Attention", "AttentionSplit", "AttentionMerge", "CopyRecords", "LatentKv",
-    "Argmax", "SamplePrepare", "SampleSelect", "Logprobs", "Accept", "ColumnSquares", "DecodeAttention",
-    "AllReduce",
+    "Argmax", "SamplePrepare", "SampleSelect", "Logprobs", "Accept", "Advance", "ColumnSquares",
+    "DecodeAttention", "AllReduce",
 )  # fmt: skip
 #: Sizes of heads for which the kernels of prompts exist.
 PROMPT_DIMS = (64, 128, 256, 320, 512, 640)

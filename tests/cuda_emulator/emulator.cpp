@@ -105,7 +105,7 @@ struct Grid {
     std::unique_ptr<unsigned char[]> stacks;
     unsigned left = 0;
     void* main = nullptr;
-    const Launch* launch = nullptr;
+    const LaunchParams* launch = nullptr;
 };
 thread_local Grid* grid = nullptr;  // a GPU's launch is a thread's
 thread_local Fiber* current = nullptr;
@@ -114,6 +114,7 @@ Fiber& self() { return *current; }
 Group& group() { return grid->groups[self().block]; }
 unsigned thread() { return self().thread; }
 unsigned block() { return self().block; }
+const void* given() { return grid->launch; }
 unsigned blocks() { return static_cast<unsigned>(grid->groups.size()); }
 unsigned char* shared_of(Group& group) {
     auto* p = group.shared.data();
@@ -318,7 +319,7 @@ void run_fiber() {
     resume(from.next, &dead);
 }
 
-void run(const Launch& launch, unsigned blocks) {
+void run(const LaunchParams& launch, unsigned blocks) {
     Grid g;
     g.groups.resize(blocks);
     for (Group& group : g.groups) {
@@ -636,7 +637,7 @@ API cuLaunchCooperativeKernel(void*, unsigned blocks, unsigned, unsigned, unsign
     FAIL_IF_ASKED;
     auto& stream = *static_cast<Launches*>(s);
     stream.ended = false;
-    stream.running = std::thread([launch = *static_cast<const Launch*>(params[0]), blocks, &stream] {
+    stream.running = std::thread([launch = *static_cast<const LaunchParams*>(params[0]), blocks, &stream] {
         emulator::run(launch, blocks);
         const std::scoped_lock lock(stream.ending);
         stream.ended = true;

@@ -40,6 +40,7 @@ unsigned thread();
 unsigned block();
 unsigned blocks();
 unsigned char* shared();
+const void* given();                                           // to the kernel
 constexpr unsigned kSharedBase = AKUNU_WARPGROUPS ? 1024 : 0;  // 0 before Hopper
 bool told_where_shared_begins();
 void sync_all();
@@ -82,6 +83,11 @@ AKUNU_DEVICE unsigned warp_id() { return emulator::thread() / 32; }
 AKUNU_DEVICE unsigned block_id() { return emulator::block(); }
 AKUNU_DEVICE unsigned grid_blocks() { return emulator::blocks(); }
 AKUNU_DEVICE unsigned char* shared_memory() { return emulator::shared(); }
+// A thread's own copy goes with it.
+template <typename T>
+AKUNU_DEVICE const T& grid_constant(const T&) {
+    return *static_cast<const T*>(emulator::given());
+}
 AKUNU_DEVICE bool shared_memory_is_there() { return emulator::told_where_shared_begins(); }
 AKUNU_DEVICE void sync_all() { emulator::sync_all(); }
 AKUNU_DEVICE void sync_some(unsigned barrier, unsigned threads) { emulator::sync_some(barrier, threads); }

@@ -671,6 +671,10 @@ def _sampling() -> Iterator[Case]:
         yield case("accept", drafts=(0, 3, 0, 5, 2), holds=(0, 1, 0, 5, 0), limit=limit)
         yield case("accept", drafts=(4, 4), holds=(4, 2), limit=limit, end=True)
     yield case("accept", drafts=(0, 2), holds=(0, 2), stopped=True)
+    for axes, spans in ((False, False), (True, False), (False, True), (True, True)):
+        yield case("advance", tokens=(2,), each=2, axes=axes, spans=spans)
+        yield case("advance", tokens=(1, 0, 5, 3, 0, 1), each=5, axes=axes, spans=spans)
+    yield case("advance", tokens=(1, 2) * 35, each=2, axes=True, spans=True)
 
 
 def _fixed_attention() -> Iterator[Case]:

@@ -44,9 +44,9 @@ int main() {
     table.labels.resize(1);
     table.max_rows = 3;
     const auto program = device.compile(std::move(table));
-    const Program* const segments[] = {program.get()};
+    const Segment segment{program.get(), {.rows = 2}};
     Control control;
-    device.replay(segments, {.rows = 2}, control, [] { return false; }, {});
+    device.replay({.segments = {&segment, 1}}, control, [] { return false; }, {});
     for (int i = 0; i < 3 * 37; ++i) {
         const float wanted = static_cast<float>(i) * (i < 2 * 37 ? -1.5f : 1.0f);
         if (x[i] != wanted) return std::printf("element %d: %g, expected %g\\n", i, x[i], wanted), 1;

@@ -14,7 +14,7 @@ import pytest
 from akunu import _core
 from akunu.loading import load as loading
 from missing import missing
-from models import test_assistant, test_draft_head
+from models import test_assistant, test_draft_chain, test_draft_head
 
 
 def has_metal() -> bool:
@@ -57,6 +57,7 @@ def metal_engines() -> Iterator[None]:
         patch.setattr("models.test_qwen35.DEVICE", "metal")
         patch.setitem(test_assistant.SETTINGS, "device", "metal")
         patch.setitem(test_draft_head.SETTINGS, "device", "metal")
+        patch.setitem(test_draft_chain.SETTINGS, "device", "metal")
         patch.setattr("sampling.engines.DEVICE", "metal")
         patch.setattr("speech.test_engine.DEVICE", "metal")
         patch.setattr("api.vision.test_towers.DEVICE", "metal")

@@ -66,9 +66,12 @@ def passes(op: str, vocab: int, rows: int) -> tuple[list[Pass], int]:
         ], LOGPROBS * n * rows  # fmt: skip
     if op == "speech_rules":
         return [Pass("rules", f"rules_{name}_f32", each) for name in ("slices", "words")], 12 * n * rows
-    if op == "accept":
-        return [Pass("accept", "accept", 1, 64)], 0
+    if op in ("accept", "advance"):
+        return [Pass("accept", op, 1, 64)], 0
     raise ValueError(op)
+
+
+DUMMY = np.zeros(16, np.uint8)
 
 
 class SamplingLab:
@@ -106,10 +109,12 @@ class SamplingLab:
     def run(self, op: str, buffers: Sequence[Any], params: bytes, *, kv_dtype: str = "f16") -> None:
         """One command: its passes one after the other."""
         values = np.frombuffer(params, struct(op))[0]
-        todo, scratch_bytes = passes(op, int(values["vocab"]), int(values["rows"]))
+        vocab = int(values["vocab"]) if "vocab" in (values.dtype.names or ()) else 1
+        todo, scratch_bytes = passes(op, vocab, int(values["rows"]))
         scratch = np.full(scratch_bytes, POISON, np.uint8)
         for p in todo:
-            bound: dict[int, Any] = {i: b for i, b in enumerate(buffers) if b is not None}
+            # As the device does, something stands for a buffer that a command does not have.
+            bound: dict[int, Any] = {i: DUMMY if b is None else b for i, b in enumerate(buffers)}
             bound |= {PARAMS: params, SCRATCH: scratch}
             library = self._library(p.file)
             library.run(

@@ -28,7 +28,9 @@ from sampling import reference
 from sampling.reference import Settings
 
 FILES = sorted(KERNELS.glob("*.metal"))
-CASES = [c for c in CHECKS if c.builder in ("argmax", "sample_prepare", "sample", "logprobs", "accept")]
+CASES = [
+    c for c in CHECKS if c.builder in ("argmax", "sample_prepare", "sample", "logprobs", "accept", "advance")
+]
 ODD = [
     case("sample", vocab=31, samples=3, temperature=0.9, top_k=9, top_p=0.9, min_p=0.02, typical_p=0.95),
     case("sample", vocab=2049, samples=2, temperature=1.0, top_p=0.7),  # a slice of one token
@@ -44,6 +46,7 @@ ODD = [
     case("logprobs", vocab=2050, top=20, step=1, rows=3),
     case("accept", drafts=(0, 3, 0, 5, 2), holds=(0, 1, 0, 5, 0), limit=3),
     case("accept", drafts=(1,) * 70, holds=(0, 1) * 35, end=True),  # more rows than threads
+    case("advance", tokens=(1, 0, 2) * 30, each=2, axes=True, spans=True),
 ]  # fmt: skip
 
 
@@ -205,6 +208,9 @@ MUTATIONS: dict[str, tuple[str, str, str, Case]] = {
     "tokens behind the end": ("accept", "&& stopped == 0; ++i", "; ++i", case("accept", drafts=(5,), holds=(5,), limit=3)),
     "a sequence that stopped": ("accept", "if (stopped != 0) continue;", "stopped = 0;", case("accept", drafts=(0, 2), holds=(0, 2), stopped=True)),
     "the first to stop ends all": ("accept", "memory_order_relaxed) == 1)", "memory_order_relaxed) != 0)", case("accept", drafts=(0, 5), holds=(0, 5), limit=3)),
+    "an ended sequence's rows move": ("accept", "if (tokens == 0) continue;  // it had ended before", "if (tokens == 0) record.steps += 1;", case("advance", tokens=(1, 0), each=3)),
+    "the state of the row behind": ("accept", "i * each + tokens - 1", "i * each + tokens", case("advance", tokens=(1, 2), each=3)),
+    "a state that was stashed": ("accept", "spans[slot].from = spans[slot].to;", "spans[slot].from = next;", case("advance", tokens=(2, 3), each=3, spans=True)),
     "records of one step": ("logprobs", "ulong(p.step) * p.rows + row", "p.step + row", case("logprobs", vocab=300, top=3, step=2, rows=3)),
     "records that nobody wants": ("logprobs", "    if (settings.want_logprobs == 0) return;  // all threads\n    logits += ulong(row) * p.vocab;\n    slices", "    logits += ulong(row) * p.vocab;\n    slices", case("logprobs", vocab=300, top=3, step=0, rows=3)),
     "a token taken twice": ("logprobs", "taken |= 1u <<", "taken |= 2u <<", case("logprobs", vocab=3000, top=20, step=0)),

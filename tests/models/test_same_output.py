@@ -133,10 +133,10 @@ class Mixes:
         else:
             prompt = [rng.randrange(self.vocab) for _ in range(n)]
         sampled = {"temperature": 1.2, "top_k": 20, "seed": rng.randrange(1 << 40), "repeat_penalty": 1.1}
-        masked = rng.random() < 0.2
+        masked, asked = rng.random() < 0.2, rng.random() < 0.6
         case = Case(
             prompt[: CONTEXT - 8],
-            {**rng.choice(({"temperature": 0.0}, sampled)), "logprobs": -1 if masked else TOP},
+            {**rng.choice(({"temperature": 0.0}, sampled)), "logprobs": TOP if asked and not masked else -1},
             rng.randint(1, 40),
             masked,
         )

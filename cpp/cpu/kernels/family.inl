@@ -99,6 +99,8 @@ Kernel find_kernel(const DispatchCmd& cmd) {
             return logprobs;
         case Op::kAccept:
             return accept;
+        case Op::kAdvance:
+            return advance;
         case Op::kPool:
             return pool;
         case Op::kColumnSquares:

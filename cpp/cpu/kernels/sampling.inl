@@ -327,4 +327,40 @@ static void accept(const DispatchCmd& cmd, const std::byte* params, const Worker
     }
 }
 
+// Moves the rows on to what follows the tokens that the step gave; see ChainRecord. Those of a sequence that ended then
+// stand behind its last token, and stay.
+static void advance(const DispatchCmd& cmd, const std::byte* params, const Worker& worker) {
+    auto all = worker.claim(1, 0);
+    if (!all.next()) return;
+    const auto& p = params_as<AdvanceParams>(params);
+    Row *own = cmd.buffers[0].as<Row>(), *drafted = cmd.buffers[4].as<Row>(), *sampled = cmd.buffers[7].as<Row>();
+    const auto move_axes = [&](std::size_t buffer, u32 row, u32 by) {
+        if (!p.has_axes) return;
+        u32* axes = cmd.buffers[buffer].as<u32>() + std::size_t{row} * kPositionAxes;
+        for (u32 axis = 0; axis < kPositionAxes; ++axis) axes[axis] += by;
+    };
+    u32 each = 1;
+    while (each < p.rows && own[each].slot == own[0].slot) ++each;
+    for (u32 i = 0; i * each < p.rows; ++i) {
+        const u32 slot = own[i * each].slot;
+        ChainRecord& record = cmd.buffers[3].as<ChainRecord>()[slot];
+        const u32 next = record.start + cmd.buffers[2].as<SlotState>()[slot].produced;
+        const u32 tokens = next - own[i * each].position;
+        cmd.buffers[8].as<SlotState>()[slot] = {};
+        if (tokens == 0) continue;  // it had ended before
+        record.tokens[record.steps++] = tokens;
+        for (u32 row = i * each; row < (i + 1) * each; ++row) {
+            own[row].position += tokens;
+            move_axes(1, row, tokens);
+        }
+        drafted[i].position += tokens;
+        move_axes(5, i, tokens);
+        cmd.buffers[6].as<u32>()[i] = i * each + tokens - 1;
+        sampled[i].position += tokens;
+        if (!p.has_spans) continue;
+        StateSpan& span = cmd.buffers[9].as<StateSpan>()[slot];
+        span = {span.to, next + 1};
+    }
+}
+
 }  // namespace akunu::cpu::AKUNU_ISA

@@ -7,5 +7,5 @@ using namespace metal;
 kernel void patch_params(device uint* params [[buffer(0)]], constant ReplayPatch* patches [[buffer(1)]],
                          constant ReplayPatchArgs& args [[buffer(2)]], uint i [[thread_position_in_grid]]) {
     if (i >= args.patches) return;
-    params[patches[i].word] = args.values[patches[i].source] * patches[i].times;
+    params[patches[i].word] = args.values[patches[i].value] * patches[i].times;
 }

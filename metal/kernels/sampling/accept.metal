@@ -54,3 +54,50 @@ kernel void accept(
         if (atomic_fetch_sub_explicit(active, 1, memory_order_relaxed) == 1) control.stop = 1;
     }
 }
+
+static inline void move_axes(device uint* positions, constant AdvanceParams& p, uint row, uint by) {
+    if (!p.has_axes) return;
+    for (uint axis = 0; axis < kPositionAxes; ++axis) positions[row * kPositionAxes + axis] += by;
+}
+
+// Moves the rows on to what follows the tokens that the step gave; see ChainRecord. Those of a sequence that ended then
+// stand behind its last token, and stay. One threadgroup; a thread has every kAcceptThreads-th sequence.
+kernel void advance(
+    device Row* rows [[buffer(0)]],
+    device uint* positions [[buffer(1)]],
+    device const SlotState* slots [[buffer(2)]],
+    device ChainRecord* records [[buffer(3)]],
+    device Row* draft_rows [[buffer(4)]],
+    device uint* draft_positions [[buffer(5)]],
+    device uint* draft_states [[buffer(6)]],
+    device Row* sampled_rows [[buffer(7)]],
+    device SlotState* draft_slots [[buffer(8)]],
+    device StateSpan* spans [[buffer(9)]],
+    constant AdvanceParams& p [[buffer(kParamsIndex)]],
+    uint thread_id [[thread_index_in_threadgroup]]) {
+    uint each = 1;
+    while (each < p.rows && rows[each].slot == rows[0].slot) ++each;
+    for (uint i = thread_id; i * each < p.rows; i += kAcceptThreads) {
+        const uint slot = rows[i * each].slot;
+        device ChainRecord& record = records[slot];
+        const uint next = record.start + slots[slot].produced;
+        const uint tokens = next - rows[i * each].position;
+        draft_slots[slot].stopped = 0;
+        draft_slots[slot].produced = 0;
+        draft_slots[slot].limit = 0;
+        if (tokens == 0) continue;  // it had ended before
+        record.tokens[record.steps] = tokens;
+        record.steps += 1;
+        for (uint row = i * each; row < (i + 1) * each; ++row) {
+            rows[row].position += tokens;
+            move_axes(positions, p, row, tokens);
+        }
+        draft_rows[i].position += tokens;
+        move_axes(draft_positions, p, i, tokens);
+        draft_states[i] = i * each + tokens - 1;
+        sampled_rows[i].position += tokens;
+        if (!p.has_spans) continue;
+        spans[slot].from = spans[slot].to;
+        spans[slot].to = next + 1;
+    }
+}

@@ -17,7 +17,7 @@ from .rows import affine, column_squares, embed, gate_act, insert_rows, norm, no
 from .speech import attention_weights, cross_attention, unfold
 from .ssm_scan import gated_norm, ssm_scan
 from .streams import add_rows, all_reduce, mix_streams, sparsify
-from .tokens import accept, argmax, logprobs, sample, sample_prepare
+from .tokens import accept, advance, argmax, logprobs, sample, sample_prepare
 
 __all__ = ["BUILDERS", "Traits"]
 
@@ -33,7 +33,7 @@ _LATENT = (latent_attention, head_matmul)
 _ADAPTERS = (lora,)
 _ENCODER = (embed_position, layer_norm, pool, relative_attention)
 _SPEECH = (unfold, cross_attention, attention_weights)
-_TOKENS = (argmax, sample_prepare, sample, logprobs, accept)
+_TOKENS = (argmax, sample_prepare, sample, logprobs, accept, advance)
 
 BUILDERS: dict[str, Callable[..., None]] = {
     f.__name__: f

@@ -325,6 +325,74 @@ def accept(
     p.expect("control", after)
 
 
+def advance(
+    p: Problem,
+    dev: Traits,
+    rng: np.random.Generator,
+    tokens: Sequence[int],
+    each: int,
+    axes: bool = False,
+    spans: bool = False,
+) -> None:
+    """Sequences of which a step of `each` rows gave so many tokens; none: it had ended before."""
+    n = len(tokens)
+    gone = np.array(tokens, np.uint32)
+    slots = rng.permutation(n + 3)[:n].astype(np.uint32)
+    lengths = rng.integers(1, 400, n).astype(np.uint32)
+    before = rng.integers(0, 30, n).astype(np.uint32)
+
+    def rows_of(positions: npt.NDArray[np.uint32]) -> npt.NDArray[np.void]:
+        rows = np.zeros(positions.shape, struct("Row"))
+        rows["slot"], rows["position"] = slots.reshape(n, *[1] * (positions.ndim - 1)), positions
+        return rows.reshape(-1)
+
+    first = lengths[:, None] + np.arange(each, dtype=np.uint32)
+    states, records = np.zeros(n + 3, struct("SlotState")), np.zeros(n + 3, struct("ChainRecord"))
+    states["produced"][slots], states["stopped"][slots] = before + gone, gone == 0
+    records["start"][slots], records["steps"][slots] = lengths - before, 4
+    records["tokens"][:, :4] = rng.integers(1, 9, (n + 3, 4))
+    drafted = np.zeros(n + 3, struct("SlotState"))
+    for name in ("stopped", "produced", "limit"):
+        drafted[name] = rng.integers(1, 9, n + 3)
+    span = np.zeros(n + 3, struct("StateSpan"))
+    span["from"], span["to"] = rng.integers(0, 99, (2, n + 3))
+    turned = rng.integers(0, 500, (n * each + n, 3)).astype(np.uint32)
+    going_on = rng.integers(0, 9, n).astype(np.uint32)
+    p.run(
+        "advance",
+        p.inout("rows", rows_of(first)),
+        p.inout("positions", turned[n:]) if axes else None,
+        p.input("slots", states),
+        p.inout("records", records),
+        p.inout("draft_rows", rows_of(lengths - 1)),
+        p.inout("draft_positions", turned[:n]) if axes else None,
+        p.inout("draft_states", going_on),
+        p.inout("sampled_rows", rows_of(lengths)),
+        p.inout("draft_slots", drafted),
+        p.inout("spans", span) if spans else None,
+        rows=n * each,
+        has_axes=axes,
+        has_spans=spans,
+    )
+    p.bytes = 16 * n * each
+    noted, cleared, moved = records.copy(), drafted.copy(), span.copy()
+    cleared[slots] = 0
+    on, at = gone > 0, slots[gone > 0]
+    noted["tokens"][at, 4], noted["steps"][at] = gone[on], 5
+    moved["from"][at], moved["to"][at] = span["to"][at], (lengths + gone)[on] + 1
+    p.expect("rows", rows_of(first + gone[:, None]))
+    p.expect("records", noted)
+    p.expect("draft_rows", rows_of(lengths - 1 + gone))
+    p.expect("draft_states", np.where(on, np.arange(n, dtype=np.uint32) * each + gone - 1, going_on))
+    p.expect("sampled_rows", rows_of(lengths + gone))
+    p.expect("draft_slots", cleared)
+    if axes:
+        p.expect("positions", turned[n:] + np.repeat(gone, each)[:, None])
+        p.expect("draft_positions", turned[:n] + gone[:, None])
+    if spans:
+        p.expect("spans", moved)
+
+
 def logprobs(
     p: Problem, dev: Traits, rng: np.random.Generator, vocab: int, top: int, step: int, rows: int = 1
 ) -> None:

@@ -23,6 +23,8 @@ class Drafts(NamedTuple):
 
     tokens: list[int]
     written: int = 0
+    chained: bool = False
+    """The model's own head writes them in a chain, as many for all sequences in each of its steps."""
 
 
 NO_DRAFTS: Final = Drafts([])
@@ -65,7 +67,13 @@ def choose_drafts(
             mixed = [_or_proposed(s, p, context, proposer) for s, p in zip(guessing, found, strict=True)]
             faster, others = costs.worth(rows, mixed, most, seconds)
             if faster > speed:
-                found, lengths = mixed, others
+                speed, found, lengths = faster, mixed, others
+            if proposer.common is not None and len(guessing) == rows and _are_free(guessing):
+                room = _room_in_chain(guessing, context, proposer)
+                trusts = [s.proposer_trust.value for s in guessing]
+                faster, n = costs.worth_in_chain(trusts, room, most, seconds)
+                if n and faster >= speed:
+                    return {s: Drafts([], n, chained=True) for s in guessing}
         for s, p, n in zip(guessing, found, lengths, strict=True):
             if n:
                 drafts[s] = Drafts([], n) if p.written else Drafts(s.drafter.proposal[:n])
@@ -81,6 +89,18 @@ def _neighbours(i: int, writing: SequenceOf[Sequence], lookups: SequenceOf[Looku
     near = range(max(i - NEIGHBOURS, 0), min(i + NEIGHBOURS, len(lookups)))
     own = writing[i]
     return [lookups[n] for n in near if (writing[n].salt, writing[n].adapter) == (own.salt, own.adapter)]
+
+
+def _are_free(sequences: SequenceOf[Sequence]) -> bool:
+    """Whether the host has nothing to say between steps of these sequences."""
+    return all(s.constraint is None for s in sequences)
+
+
+def _room_in_chain(sequences: SequenceOf[Sequence], context: int, proposer: Proposer) -> int:
+    """Return the most drafts of a step that all of them verify: as many as some may have, and all can."""
+    room = min(context - s.length - 1 for s in sequences)
+    wanted = max(min(s.room_for_drafts(context), s.proposer_trust.most) for s in sequences)
+    return min(room, wanted, *(proposer.room(s) for s in sequences))
 
 
 def _or_proposed(sequence: Sequence, found: Proposal, context: int, proposer: Proposer) -> Proposal:

@@ -16,7 +16,7 @@ from heapq import heapify, heappop, heapreplace
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from akunu._core import Lookup
+from akunu._core import MAX_CHAIN, Lookup
 
 __all__ = ["CHAIN_SECONDS", "Drafter", "Proposal", "ProposerTrust", "StepCosts", "UsualTrust"]
 
@@ -96,6 +96,8 @@ class ProposerTrust:
         self.value = value
         self.most = PROPOSER_MOST
         """The most that it drafts: half as many after each time that none of them held."""
+        self.steps = 1
+        """The most steps of a chain with its drafts: twice as many after one in which some held, else one."""
         self._known = float(PROPOSER_PRIOR)
         self._hope = PROPOSER_HOPE
 
@@ -114,6 +116,10 @@ class ProposerTrust:
         elif drafted:
             self.most = max(self.most // 2, 1)
             self._hope = max(self._hope / 2, PROPOSER_LEAST_HOPE)
+
+    def chained(self, accepted: int) -> None:
+        """Learn from a chain in which so many drafts held: only what holds is drafted far ahead."""
+        self.steps = min(2 * self.steps, MAX_CHAIN) if accepted else 1
 
     def hope(self) -> None:
         """Count a step in which the smaller model was not asked."""
@@ -210,7 +216,9 @@ class StepCosts:
 
     def _plain(self, rows: int) -> float:
         """Seconds of a step without drafts, with its share of what a chain has once."""
-        step = self.of(rows)
+        return self._chained(self.of(rows))
+
+    def _chained(self, step: float) -> float:
         return step + self._pause / max(CHAIN_SECONDS / step, 1.0)
 
     def worth(
@@ -262,6 +270,40 @@ class StepCosts:
         for i in taken[:kept]:
             lengths[i] += 1
         return best if kept else 0.0, lengths
+
+    def worth_in_chain(
+        self, trusts: Sequence[float], room: int, most: int, writing: float
+    ) -> tuple[float, int]:
+        """Drafts that pay in a chain, each of whose steps has as many for every sequence.
+
+        Parameters
+        ----------
+        trusts
+            For each sequence, the probability that a token holds, when those before it do.
+        room
+            Drafts of a sequence, at most.
+        most
+            Rows of a step, at most.
+        writing
+            Seconds that it takes to write a token for every sequence.
+
+        Returns
+        -------
+        speed : float
+            Expected tokens a second; 0 where no drafts pay.
+        drafts : int
+            The drafts of each sequence with which most tokens are expected a second.
+        """
+        rows, most = len(trusts), min(most, KNOTS[-1])
+        if not self._knots or rows > most:
+            return 0.0, 0
+        tokens, best, kept = float(rows), GAIN * rows / self._plain(rows), 0
+        for drafts in range(1, min(room, most // rows - 1) + 1):
+            tokens += sum(trust**drafts for trust in trusts)
+            seconds = self._chained(self.of(rows * (1 + drafts)) + writing * drafts)
+            if tokens > best * seconds:
+                best, kept = tokens / seconds, drafts
+        return best if kept else 0.0, kept
 
 
 def _guess(rows: int) -> float:

@@ -68,6 +68,15 @@ class HeadProposer:
     def _seconds(self, sequences: int, step: float, *, common: bool) -> float:
         return self._costs[common].expected(sequences, self._shares[common] * step)
 
+    @property
+    def common(self) -> bool:
+        """Whether the next drafts are of common tokens alone."""
+        return self._common
+
+    def learn(self, sequences: int, seconds: float) -> None:
+        """Learn the time of a draft for each of so many sequences."""
+        self._costs[self._common].measured(sequences, seconds)
+
     def choose(self, sequences: AnySequence[Sequence], step: float) -> None:
         """Decide whether the next drafts are of common tokens, by the latest ones of these sequences."""
         if not self._tokens:
@@ -92,7 +101,7 @@ class HeadProposer:
         if self.interrupt is not None:
             raise self.interrupt
         if longest := max(map(len, drafts), default=0):
-            self._costs[self._common].measured(len(slots), (time.perf_counter() - began) / longest)
+            self.learn(len(slots), (time.perf_counter() - began) / longest)
         return drafts
 
     def leave(self, sequence: Sequence) -> None:

@@ -34,11 +34,18 @@ class Proposer(Protocol):
     def interrupt(self) -> BaseException | None:
         """The exception that the handler of a signal raised in the latest `write`."""
 
+    @property
+    def common(self) -> bool | None:
+        """Whether the engine's own head, which drafts in chains, drafts common tokens alone; else None."""
+
     def choose(self, sequences: AnySequence[Sequence], step: float) -> None:
         """Decide how it writes for these sequences next; `step` is as for `seconds`."""
 
     def seconds(self, sequences: int, step: float) -> float:
         """Expected time to write a token for each of so many sequences; `step` is the engine's for one."""
+
+    def learn(self, sequences: int, seconds: float) -> None:
+        """Learn the time to write a token for each of so many sequences."""
 
     def room(self, sequence: Sequence) -> int:
         """Tokens that it can write for a sequence, at most."""
@@ -115,6 +122,7 @@ class ModelProposer:
         self._refused: set[Sequence] = set()
         self.interrupt: BaseException | None = None
         """The exception that the handler of a signal raised in the latest `write`."""
+        self.common = None
 
     def choose(self, sequences: AnySequence[Sequence], step: float) -> None:
         """Do nothing: a draft model has one way to draft."""
@@ -122,6 +130,10 @@ class ModelProposer:
     def seconds(self, sequences: int, step: float) -> float:
         """Expected time to write a token for each of so many sequences; `step` is the engine's for one."""
         return self._costs.expected(sequences, self._share * step)
+
+    def learn(self, sequences: int, seconds: float) -> None:
+        """Learn the time to write a token for each of so many sequences."""
+        self._costs.measured(sequences, seconds)
 
     def room(self, sequence: Sequence) -> int:
         """Tokens that it can write for a sequence, at most."""
@@ -150,7 +162,7 @@ class ModelProposer:
         began, steps = time.perf_counter(), max((part.limit for part in going), default=0)
         self._run(going, steps)
         if going:
-            self._costs.measured(len(going), (time.perf_counter() - began) / steps)
+            self.learn(len(going), (time.perf_counter() - began) / steps)
         # The ids that the larger model has, of what it wrote.
         return [
             list(takewhile(self._vocab_size.__gt__, followed.drafted)) if followed else []

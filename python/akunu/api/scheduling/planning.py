@@ -22,7 +22,6 @@ overtakes it meanwhile: the oldest always goes on, so everybody's turn comes.
 
 from __future__ import annotations
 
-import math
 from bisect import insort
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -70,16 +69,31 @@ class Plan(NamedTuple):
     """Each part is a sequence's last token, and maybe drafts."""
     without_heaviest: bool = False
     """The owner with most sequences waits meanwhile."""
+    drafts: int = 0
+    """Drafts of every sequence that the model's own head writes, and each step of the chain verifies."""
+
+    def verified(self, part: StepRows, chunk: Chunk) -> list[tuple[int, int]]:
+        """Return how many drafts each step verified of a part that gave this, and how many held."""
+        if not self.drafts:
+            return [(len(part.drafts), len(chunk.ids) - 1)] if part.drafts and chunk.ids else []
+        left, found = part.sequence.limit - len(part.sequence.tokens), list[tuple[int, int]]()
+        for tokens in chunk.of_steps:
+            found.append((int(min(chunk.drafts, left - 1)), tokens - 1))
+            left -= tokens
+        return found
 
 
 _turn = attrgetter("turn")
 
 
-def _chain(writing: Iterable[Sequence], context: int) -> int:
-    """Return how many tokens a step of these sequences may be."""
-    most, longest = math.inf, dict[str | None, float]()
+def _chain(writing: Iterable[Sequence], context: int, drafts: int = 0) -> int:
+    """Return how many steps a chain of these sequences may be, each of which verifies so many drafts."""
+    rows, longest = 1 + drafts, dict[str | None, float]()
+    most = float(MAX_CHAIN // rows)
     for s in writing:
-        most = min(most, context - s.length)
+        most = min(most, (context - s.length) // rows)
+        if drafts:
+            most = min(most, s.proposer_trust.steps)
         if s.constraint is not None:
             most = min(most, s.constraint.ahead)
         own = min(s.chain, s.limit - len(s.tokens))
@@ -174,15 +188,17 @@ class Planner:
         context, budget = self._engine.context, self._engine.chunk
         all_rows = sum(s.left for s in writing)
         steps, decoding, drafts = 1, not prompts and all_rows == len(writing), dict[Sequence, Drafts]()
+        chained = 0
         if prompts:
             budget = min(budget, self._sharing.with_prompts(writing, prompts, all_rows))
         elif writing:
             most = self._sharing.with_drafts(writing, all_rows)
             drafts = choose_drafts(writing, all_rows, most, context, self._sharing.costs, self._proposer)
-            if decoding and not drafts:
-                steps = _chain(writing, context)
+            chained = next((d.written for d in drafts.values() if d.chained), 0)
+            if decoding and (chained or not drafts):
+                steps = _chain(writing, context, chained)
                 if alone:
-                    steps = min(steps, self._sharing.owed_tokens(all_rows))
+                    steps = min(steps, self._sharing.owed_tokens(all_rows * (1 + chained)))
         parts, reserve = list[StepRows](), self._engine.reserve
         shares = row_shares(prompts, budget - all_rows)
         for number, sequence in enumerate((*writing, *prompts)):
@@ -195,10 +211,10 @@ class Planner:
                 rows = sequence.whole_images(rows, self._engine.max_rows - used)
             if rows <= 0 or slot is None:  # no budget left, or suspended for one before
                 continue
-            guess, written = drafts.get(sequence, NO_DRAFTS) if rows == left else NO_DRAFTS
+            guess, written, _ = drafts.get(sequence, NO_DRAFTS) if rows == left else NO_DRAFTS
             if not reserve(slot, rows, steps, written or len(guess)):
-                guess, written = NO_DRAFTS
-                steps = 1  # no sequence makes way for long chains
+                guess, written, _ = NO_DRAFTS
+                steps, chained = 1, 0  # no sequence makes way for long chains
                 if not self._reserve(sequence, rows, steps, parts):
                     continue
             samples = rows == left and sequence.limit > 0
@@ -206,7 +222,7 @@ class Planner:
             budget -= rows
             if number >= len(writing):
                 shares[sequence.salt] -= rows
-        return Plan(parts, steps, decoding, alone)
+        return Plan(parts, steps, decoding, alone, chained)
 
     def record(
         self,
@@ -233,34 +249,51 @@ class Planner:
         sharing.ran((part.sequence.salt for part in plan.parts), seconds, plan.without_heaviest)
         moved, rows, run, most, sampled = False, 0, 0, 0, 0
         for part, chunk in zip(plan.parts, chunks, strict=True):
-            sequence, drafts, new = part.sequence, len(part.drafts), len(chunk.ids)
-            rows += part.rows + drafts
+            sequence, new, verified = part.sequence, len(chunk.ids), plan.verified(part, chunk)
+            rows += part.rows + (chunk.drafts if plan.drafts else len(part.drafts))
             run += chunk.length - sequence.length
             moved = moved or new > 0 or chunk.length != sequence.length
             if part.samples and sequence.constraint is not None:
                 sharing.masked(sequence.salt, sequence.mask_seconds)
-            most = max(most, new)
+            most = max(most, len(verified) if plan.drafts and chunk.drafts else new)
             if sequence in failed:  # what was sampled without a mask is dropped
                 sequence.error = failed[sequence]
                 continue
-            forced = sequence.take(chunk, ran, drafts, part.written > 0)
+            forced = sequence.take(chunk, ran, verified, part.written > 0)
             if forced:
                 self._engine.extend(part.slot, forced)
             sampled += new
-            if drafts and new:
-                self._totals["drafted_tokens"] += drafts
-                self._totals["accepted_tokens"] += new - 1
+            for drafted, accepted in verified:
+                self._totals["drafted_tokens"] += drafted
+                self._totals["accepted_tokens"] += accepted
                 if part.written:
-                    self._totals["model_drafted_tokens"] += drafts
-                    self._totals["model_accepted_tokens"] += new - 1
+                    self._totals["model_drafted_tokens"] += drafted
+                    self._totals["model_accepted_tokens"] += accepted
         self._readers.ran(self.running, ended, sharing.others_lately)
         if most and plan.decoding:
-            sharing.costs.measured(rows, (ended - start) / min(steps, most))
+            step = (ended - start) / min(steps, most)
+            if plan.drafts:
+                step -= self._writing(len(plan.parts), rows, step)
+            sharing.costs.measured(rows, step)
         elif not plan.decoding and run > 0:
             sharing.read(run, seconds)
         self._totals["generated_tokens"] += sampled
         self._totals["steps"] += moved
         return moved
+
+    def _writing(self, sequences: int, rows: int, seconds: float) -> float:
+        """Learn from a step of so many rows that began with writing the drafts among them: its share of time.
+
+        A chain is measured as a whole, so what is known of both decides about their shares.
+        """
+        drafts = rows // sequences - 1
+        if self._proposer is None or not drafts:
+            return 0.0
+        verifying = self._sharing.costs.expected(rows, seconds)
+        each = self._proposer.seconds(sequences, self._sharing.costs.expected(1, seconds))
+        each *= seconds / (verifying + drafts * each)
+        self._proposer.learn(sequences, each)
+        return drafts * each
 
     def stats(self) -> ModelStats:
         """Return what was counted, for `Model.stats`."""

@@ -17,7 +17,7 @@ import threading
 import time
 import warnings
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
@@ -432,7 +432,8 @@ class Scheduler:
             return bool(fetching)
         began = time.perf_counter()
         try:
-            plan = self._write_drafts(plan)
+            if not plan.drafts:
+                plan = self._write_drafts(plan)
         except Exception as error:
             if self._proposer is None or error is self._proposer.interrupt:
                 raise
@@ -442,16 +443,15 @@ class Scheduler:
             warnings.warn(
                 f"the draft model failed; sequences go on without it: {error}", RuntimeWarning, stacklevel=1
             )
-            plan = Plan([part._replace(written=0) for part in parts], plan.steps, plan.decoding)
+            plan = plan._replace(parts=[part._replace(written=0) for part in parts])
         parts = plan.parts
         formed = [part for part in parts if part.samples and part.sequence.constraint is not None]
         failed = dict[Sequence, AkunuError]()
         masks = (lambda: self._set_masks(formed, failed)) if formed else None
-        asked = [part[2:] for part in parts]
         start = time.perf_counter()
         try:
             with allowed(self._cancel_step):
-                chunks, interrupt = self._engine.step(asked, plan.steps, masks)
+                chunks, interrupt = self._run(plan, masks)
         except BaseException as error:
             with self._lock:
                 for part in parts:
@@ -470,6 +470,15 @@ class Scheduler:
         if self._stalled == MAX_STALLED:
             raise AkunuError("the engine makes no progress; this is a defect of Akunu, please report it")
         return True
+
+    def _run(
+        self, plan: Plan, masks: Callable[[], object] | None
+    ) -> tuple[list[Chunk], BaseException | None]:
+        if plan.drafts:
+            assert self._proposer is not None
+            asked = [(part.slot, part.limit) for part in plan.parts]
+            return self._engine.draft_and_verify(asked, plan.drafts, plan.steps, bool(self._proposer.common))
+        return self._engine.step([part[2:] for part in plan.parts], plan.steps, masks)
 
     def _count_experts(self, sequences: list[Sequence], before: PagedExperts) -> None:
         """Add what a step did with experts that stay in their file to the sequences that it was for."""

@@ -39,7 +39,7 @@ class Ran(NamedTuple):
     """A step that ran, as its sequences see it."""
 
     steps: int
-    """Tokens of a chain."""
+    """Steps of a chain."""
     fitting: int
     """Tokens of one that takes `CHAIN_SECONDS`."""
     seconds: float
@@ -159,7 +159,7 @@ class Sequence:
     cancelled: bool = False
     error: BaseException | None = None
     chain: int = 1
-    """Tokens of its next chain: 1, 2, 4, … up to what fits in `CHAIN_SECONDS`, or as many as others had."""
+    """Steps of its next chain: 1, 2, 4, … up to what fits in `CHAIN_SECONDS`, or as many as others had."""
     drafter: Drafter = field(default_factory=Drafter)
     proposer_trust: ProposerTrust = field(default_factory=ProposerTrust)
     drafted: int = 0
@@ -367,16 +367,23 @@ class Sequence:
         self.forced = len(found)
         return found
 
-    def take(self, chunk: Chunk, ran: Ran, drafts: int = 0, written: bool = False) -> list[int]:
-        """Record what a step, maybe with drafts, gave; returns the tokens forced by it.
+    def take(
+        self, chunk: Chunk, ran: Ran, verified: SequenceOf[tuple[int, int]] = (), written: bool = False
+    ) -> list[int]:
+        """Record what a step, or a chain, gave; returns the tokens forced by it.
 
-        A smaller model may have `written` the drafts.
+        Parameters
+        ----------
+        verified
+            Of each step with drafts, how many there were, and how many of them held.
+        written
+            A smaller model, or a head, has written the drafts.
         """
         writing, self.length, ids = self.writing, chunk.length, chunk.ids
         steps, fitting, seconds, ended, context = ran
         if writing:
             self.decode_seconds += seconds
-            if len(ids) == steps and not drafts:
+            if (len(verified) if chunk.drafts else 0 if verified else len(ids)) == steps:
                 self.chain = min(2 * max(self.chain, steps), fitting)
         else:
             self.prefill_seconds += seconds
@@ -384,11 +391,13 @@ class Sequence:
         forced: list[int] = []
         self.tokens += ids
         self.known += len(ids)
-        if drafts and ids:
-            self.drafted += drafts
-            self.accepted += len(ids) - 1
+        for drafted, accepted in verified:
+            self.drafted += drafted
+            self.accepted += accepted
             if written:
-                self.proposer_trust.learn(drafts, len(ids) - 1)
+                self.proposer_trust.learn(drafted, accepted)
+        if chunk.drafts and verified:
+            self.proposer_trust.chained(sum(accepted for _, accepted in verified))
         if not self.first_token_seconds and ids and self.began is not None:
             self.first_token_seconds = ended - self.began
         if self.constraint is not None and ids:
