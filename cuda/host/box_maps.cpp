@@ -78,10 +78,12 @@ DeviceBuffer map_boxes(const Driver& driver, Device& device, const DispatchTable
     DeviceBuffer out(device, std::max<std::size_t>(maps.size(), 1) * sizeof(Map), MemoryKind::kDevice);
     device.upload(out.at(), std::as_bytes(std::span(maps)));
     for (std::size_t i = 0; i < named.size(); ++i) *named[i] = reinterpret_cast<u64>(out.at(i * sizeof(Map)).as());
-    // The other list has the same matmuls.
-    for (Command& c : schedules.fused) {
-        c.input_map = schedules.plain[c.label].input_map;
-        c.weight_map = schedules.plain[c.label].weight_map;
+    // The other lists have the same matmuls.
+    for (std::vector<Command>* const list : {&schedules.fused, &schedules.few}) {
+        for (Command& c : *list) {
+            c.input_map = schedules.plain[c.label].input_map;
+            c.weight_map = schedules.plain[c.label].weight_map;
+        }
     }
     return out;
 }

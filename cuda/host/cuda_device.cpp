@@ -89,7 +89,7 @@ struct CudaDevice::Impl {
         barrier = memory.allocate(sizeof(Barrier), MemoryKind::kDevice);
         mailbox = memory.allocate(sizeof(Mailbox), MemoryKind::kShared);
         make_parts(0);
-        words = memory.allocate(std::uint64_t{kWordBuffers} * kMostWords * sizeof(u64), MemoryKind::kDevice);
+        words = memory.allocate(std::uint64_t{kAllWords} * sizeof(u64), MemoryKind::kDevice);
     }
     // What a destructor calls fails where the GPU is lost: it is lost with its memory.
     ~Impl() {
@@ -111,7 +111,7 @@ struct CudaDevice::Impl {
     void start(LaunchParams& params);
     void end(const Chain& chain, const Control* control, const Poll& poll);
     Needs wanted_now();
-    void set_ring(Segments segments, Launch& launch) const;
+    void set_ring(const Chain& chain, Launch& launch) const;
     // Memory for sums of tiles in parts, and behind them for results of choices, as much as some program takes.
     void make_parts(std::uint64_t results) {
         const std::uint64_t bytes = std::uint64_t{limits.multiprocessors} * kPartBytes + results;
@@ -151,8 +151,19 @@ Needs CudaDevice::Impl::wanted_now() {
     return all;
 }
 
+// Calls f(program, args, commands that run at most) for each segment of a chain.
+template <typename F>
+void each_segment(const Chain& chain, F&& f) {
+    std::uint32_t most = chain.commands;
+    for (const akunu::Segment& segment : chain.segments) {
+        const auto& program = static_cast<const CudaProgram&>(*segment.program);
+        f(program, segment.args, most);
+        most -= std::min(most, static_cast<std::uint32_t>(program.table.commands.size()));
+    }
+}
+
 // The ring begins behind what the ops of these programs take, and its slots are as large as what comes at a time.
-void CudaDevice::Impl::set_ring(Segments segments, Launch& launch) const {
+void CudaDevice::Impl::set_ring(const Chain& chain, Launch& launch) const {
     // What is on its way to a block: as much as comes while a copy takes. More would make what blocks tell one another
     // wait.
     constexpr u32 kCopyCycles = 3200;
@@ -160,11 +171,11 @@ void CudaDevice::Impl::set_ring(Segments segments, Launch& launch) const {
     const std::uint64_t window =
         limits.cycles_of_kb ? std::uint64_t{1024} * kCopyCycles / limits.cycles_of_kb : kWindow;
     OpMemory most{};
-    for (const akunu::Segment& segment : segments) {
-        const OpMemory m = static_cast<const CudaProgram&>(*segment.program).memory(segment.args);
+    each_segment(chain, [&](const CudaProgram& program, const ReplayArgs& args, std::uint32_t commands) {
+        const OpMemory m = program.memory(args, commands);
         most = {std::max(most.bytes, m.bytes), std::max(most.slot_bytes, m.slot_bytes), most.stages || m.stages,
                 most.streamed + m.streamed, most.streaming + m.streaming};
-    }
+    });
     // What the ring does not need at once.
     constexpr std::uint64_t kRing = kRingHead + kWindow;
     if (most.stages && limits.shared_bytes > kSharedHead + most.bytes + kRing) {
@@ -197,16 +208,6 @@ void CudaDevice::Impl::set_ring(Segments segments, Launch& launch) const {
     }
 }
 
-// Calls f(program, args, commands that run at most) for each segment of a chain.
-template <typename F>
-void each_segment(const Chain& chain, F&& f) {
-    std::uint32_t most = chain.commands;
-    for (const akunu::Segment& segment : chain.segments) {
-        const auto& program = static_cast<const CudaProgram&>(*segment.program);
-        f(program, segment.args, most);
-        most -= std::min(most, static_cast<std::uint32_t>(program.table.commands.size()));
-    }
-}
 std::span<const Command> running(const CudaProgram& p, const ReplayArgs& args, std::uint32_t most) {
     return p.list(args, most).commands().first(p.segment(args, most).n_commands);
 }
@@ -311,10 +312,12 @@ bool CudaDevice::Impl::prepare(const Chain& chain, Control* control, const Poll&
     launch.cards = cards;
     launch.stop = reinterpret_cast<const u32*>(control ? memory.device_copy(&control->stop) : 0);
     launch.times = times;
-    set_ring(chain.segments, launch);
-    const auto adapted = [](std::span<const Command> list) { return std::ranges::any_of(list, is_adapted); };
-    if (launch.slots == 0 && std::ranges::any_of(lists, adapted)) {
-        throw UnsupportedError("adapters of these matmuls take a ring of weights in a block's memory, for which " +
+    set_ring(chain, launch);
+    const auto takes_ring = [](std::span<const Command> list) {
+        return std::ranges::any_of(list, [](const Command& c) { return is_adapted(c) || is_norm_of_rows(c); });
+    };
+    if (launch.slots == 0 && std::ranges::any_of(lists, takes_ring)) {
+        throw UnsupportedError("some of these matmuls take a ring of weights in a block's memory, for which " +
                                limits.name + " has no room");
     }
     return true;

@@ -8,7 +8,9 @@
 #include "cuda/host/consumed.h"
 #include "cuda/host/joined.h"
 #include "cuda/host/program.h"
+#include "cuda/host/streams.h"
 #include "cuda/host/words.h"
+#include "cuda/kernels/few_layout.h"
 #include "cuda/kernels/kv_layout.h"
 
 namespace akunu::cuda {
@@ -168,7 +170,7 @@ bool depends(const DispatchTable& table, const Command& now, const Command& befo
 
 // One command that does the work of several from the i-th on; nothing where that one stands alone.
 std::optional<Command> joined(const DispatchTable& table, std::size_t i, std::span<const Command> commands,
-                              const Geometry& geometry) {
+                              const Geometry& geometry, bool few) {
     const auto from = std::span(table.commands).subspan(i);
     commands = commands.subspan(i);
     const bool of_sequences = table.max_rows == 1 || table.phase == "batch";  // those of prompts are of one
@@ -177,7 +179,7 @@ std::optional<Command> joined(const DispatchTable& table, std::size_t i, std::sp
         if (auto pair = adapted_gate_up(from, commands, geometry, table.max_rows)) return pair;
         if (auto sum = adapted_matmul(from, commands, geometry, table.max_rows)) return sum;
     }
-    if (table.max_rows != 1) return {};
+    if (table.max_rows != 1) return few ? norm_of_rows(from, commands) : std::nullopt;
     if (auto qkv = adapted_qkv(from, commands, geometry)) return qkv;
     if (auto route = norm_route(from, commands)) {
         const auto experts = norm_experts(*route, from, commands);
@@ -190,14 +192,37 @@ std::optional<Command> joined(const DispatchTable& table, std::size_t i, std::sp
     return reduced_matmul(from, commands[0]);
 }
 
-}  // namespace
+// How long a matmul of kByteRows rows takes on so many blocks, in ns, where its inputs are dealt to blocks in so many
+// parts: the block's steps of the products, its inputs, which it brings itself, and where there are several parts what
+// it takes to leave and to add them up (docs/cuda-notes.md, "A few rows").
+u32 split_cost(u32 tiles, u32 steps, u32 blocks, u32 parts) {
+    constexpr u32 kProducts = 50, kInputs = 60, kJoin = 900;
+    const u32 of_block = (tiles + blocks / parts - 1) / (blocks / parts), part = (steps + parts - 1) / parts;
+    return of_block * part * kProducts + part * kInputs + (parts > 1 ? kJoin : 0);
+}
 
-std::vector<Command> fused(const DispatchTable& table, std::span<const Command> commands, const Geometry& geometry) {
+// In how many parts the inputs of a matmul of a few rows are dealt to blocks.
+u32 split_of(const Command& c, u32 blocks) {
+    if (c.op != kOpMatmul || c.streams != 1 || is_adapted(c) || rows_from(c) != kPatchRows) return 0;
+    const auto& p = reinterpret_cast<const MatmulParams&>(c.params);
+    const u32 tiles = static_cast<u32>(parts_of(p.n, kTileRows)), steps = padded_inputs(p.k) / kStepInputs;
+    if (input_parts(c.weights[0].reader) != 1) return 0;
+    u32 best = 1;
+    for (const u32 parts : {2u, kMostSplit}) {
+        const bool fits = parts <= blocks && parts * kSplitInputs <= p.k && split_words(tiles, parts) <= kSplitWords;
+        if (fits && split_cost(tiles, steps, blocks, parts) < split_cost(tiles, steps, blocks, best)) best = parts;
+    }
+    return best > 1 ? best : 0;
+}
+
+// `few`: of up to kByteRows rows.
+std::vector<Command> fused_of(const DispatchTable& table, std::span<const Command> commands, const Geometry& geometry,
+                              bool few) {
     std::vector<Command> out;
     std::size_t stage = 0;       // begins at this command
     bool joins_several = false;  // that does the work of several, or one behind it
     for (std::size_t i = 0; i < commands.size(); ++i) {
-        out.push_back(joined(table, i, commands, geometry).value_or(commands[i]));
+        out.push_back(joined(table, i, commands, geometry, few).value_or(commands[i]));
         // Barriers among commands that are one now were those of what comes behind them, too.
         const auto since = std::span(out).subspan(stage, out.size() - 1 - stage);
         const auto meets = [&](const Command& c) { return depends(table, out.back(), c); };
@@ -221,8 +246,22 @@ std::vector<Command> fused(const DispatchTable& table, std::span<const Command> 
         c.as_before = before && same_shape(c, *before);
         before = &c;
     }
-    if (table.max_rows == 1) set_words(out);
+    for (std::size_t i = 0; few && i < out.size(); ++i) {
+        if (const u32 parts = split_of(out[i], geometry.blocks)) out[i].params[kSplitWord] = parts;
+    }
+    if (table.max_rows == 1 || few) set_words(out, few ? kByteRows : 1);
     return out;
+}
+
+}  // namespace
+
+std::vector<Command> fused(const DispatchTable& table, std::span<const Command> commands, const Geometry& geometry) {
+    return fused_of(table, commands, geometry, false);
+}
+
+std::vector<Command> fused_of_few(const DispatchTable& table, std::span<const Command> commands,
+                                  const Geometry& geometry) {
+    return fused_of(table, commands, geometry, true);
 }
 
 void note_merged(DispatchTable& table, std::span<const Command> fused) {

@@ -30,6 +30,8 @@ std::optional<Command> latent_values(std::span<const DispatchCmd> c, std::span<c
 // rows that stand there; and a matmul. Those that may have more than a row are of a table of so many at most.
 std::optional<Command> adapted_qkv(std::span<const DispatchCmd> c, std::span<const Command> commands,
                                    const Geometry& geometry);
+// Of up to kByteRows rows the norm and the matmuls that alone read what it gives: q, k and v, or gate and up.
+std::optional<Command> norm_of_rows(std::span<const DispatchCmd> c, std::span<const Command> commands);
 std::optional<Command> adapted_gate_up(std::span<const DispatchCmd> c, std::span<const Command> commands,
                                        const Geometry& geometry, u32 max_rows);
 std::optional<Command> adapted_matmul(std::span<const DispatchCmd> c, std::span<const Command> commands,

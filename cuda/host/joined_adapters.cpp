@@ -99,15 +99,18 @@ std::optional<Sums<kSums>> take_sums(std::span<const DispatchCmd> c, std::span<c
         out.size += of.size;
         if (!is_same_place(of.x, out.of[0].x) || of.matmul.k != out.of[0].matmul.k) return {};
     }
-    const bool any = std::ranges::any_of(out.of, [](const Sum& s) { return s.adapter.max_rank != 0; });
-    return any ? std::optional(out) : std::nullopt;
+    return out;
+}
+template <std::size_t kSums>
+bool any_adapted(const Sums<kSums>& sums) {
+    return std::ranges::any_of(sums.of, [](const Sum& s) { return s.adapter.max_rank != 0; });
 }
 
 struct RowNorm {
     Binding x, weight;
     float eps;
 };
-// The norm of a row that only so many commands behind it read, as F16.
+// The norm of rows that only so many commands behind it read, as F16.
 std::optional<RowNorm> take_norm(std::span<const DispatchCmd> c, std::size_t readers, const Binding& normed, u32 dim) {
     Consumed norm(c[0]);
     using N = NormParams;
@@ -189,15 +192,10 @@ std::optional<Command> adapted(Command out, std::span<const Sum> sums, const Geo
     return has_room(1) && has_room(max_rows) ? std::optional(out) : std::nullopt;
 }
 
-}  // namespace
-
-std::optional<Command> adapted_qkv(std::span<const DispatchCmd> c, std::span<const Command> commands,
-                                   const Geometry& g) {
-    if (c.empty() || c[0].op != Op::kNorm) return {};
-    const auto sums = take_sums<3>(c.subspan(1), commands.subspan(1));
-    if (!sums) return {};
-    const auto& [q, k, v] = sums->of;
-    const auto norm = take_norm(c, sums->size, q.x, q.matmul.k);
+// q, k and v of a norm as one command, but for what adapters add to them.
+std::optional<Command> norm_qkv(std::span<const DispatchCmd> c, const Sums<3>& sums) {
+    const auto& [q, k, v] = sums.of;
+    const auto norm = take_norm(c, sums.size, q.x, q.matmul.k);
     const u32 n_q = q.matmul.n, n_kv = k.matmul.n;
     if (!norm || v.matmul.n != n_kv) return {};
     // Results are floats from q's on, biases one behind the other.
@@ -211,7 +209,7 @@ std::optional<Command> adapted_qkv(std::span<const DispatchCmd> c, std::span<con
     const bool biases = k.matmul.has_bias == bias && v.matmul.has_bias == bias &&
                         (!bias || (is_at(k.bias, q.bias, n_q) && is_at(v.bias, q.bias, n_q + n_kv)));
     const auto is_plain = [](const Sum& s) { return s.matmul.y_stride == s.matmul.n && !s.matmul.accumulate; };
-    if (!side_by_side || !biases || !std::ranges::all_of(sums->of, is_plain)) return {};
+    if (!side_by_side || !biases || !std::ranges::all_of(sums.of, is_plain)) return {};
     const NormQkvParams p{.n_q = n_q,
                           .n_kv = n_kv,
                           .k = q.matmul.k,
@@ -221,15 +219,28 @@ std::optional<Command> adapted_qkv(std::span<const DispatchCmd> c, std::span<con
                           .eps = norm->eps};
     Command out{};
     out.op = kOpNormQkv;
-    out.barrier = commands[0].barrier;
     out.label = q.base->label;
-    for (std::size_t i = 0; i < 3; ++i) out.weights[i] = sums->of[i].base->weights[0];
+    for (std::size_t i = 0; i < 3; ++i) out.weights[i] = sums.of[i].base->weights[0];
     const u32 reader = out.weights[0].reader;
     if (out.weights[1].reader != reader || input_parts(out.weights[2].reader) != input_parts(reader)) return {};
     out.streams = out.weights[2].reader == reader ? 1 : 2;
     std::memcpy(out.params, &p, sizeof p);
+    out.params[kNormedRowsWord] = 1;
     set_buffers(out, std::array<Binding, 7>{norm->x, norm->weight, q.weight, k.weight, v.weight, q.y, q.bias});
-    return adapted(out, sums->of, g, 1, n_q + 2 * n_kv);
+    return out;
+}
+
+}  // namespace
+
+std::optional<Command> adapted_qkv(std::span<const DispatchCmd> c, std::span<const Command> commands,
+                                   const Geometry& g) {
+    if (c.empty() || c[0].op != Op::kNorm) return {};
+    const auto sums = take_sums<3>(c.subspan(1), commands.subspan(1));
+    if (!sums || !any_adapted(*sums)) return {};
+    auto out = norm_qkv(c, *sums);
+    if (!out) return {};
+    out->barrier = commands[0].barrier;
+    return adapted(*out, sums->of, g, 1, sums->of[0].matmul.n + 2 * sums->of[1].matmul.n);
 }
 
 std::optional<Command> adapted_gate_up(std::span<const DispatchCmd> c, std::span<const Command> commands,
@@ -237,7 +248,7 @@ std::optional<Command> adapted_gate_up(std::span<const DispatchCmd> c, std::span
     const std::size_t normed = !c.empty() && c[0].op == Op::kNorm ? 1 : 0;
     if (c.size() < normed || (normed && max_rows != 1)) return {};
     const auto sums = take_sums<2>(c.subspan(normed), commands.subspan(normed));
-    if (!sums) return {};
+    if (!sums || !any_adapted(*sums)) return {};
     const auto& [gate, up] = sums->of;
     const std::size_t at = normed + sums->size;  // of the activation
     const auto p = take_activation(c.subspan(std::min(at, c.size())), gate, up);
@@ -257,6 +268,7 @@ std::optional<Command> adapted_gate_up(std::span<const DispatchCmd> c, std::span
         out.half_input = 0;
         out.n_patches = 0;
         std::memcpy(out.params, &of, sizeof of);
+        out.params[kNormedRowsWord] = 1;
         set_buffers(out, std::array<Binding, 6>{norm->x, norm->weight, gate.weight, up.weight, f32, compact});
     } else {
         out.op = kOpGateUp;
@@ -274,6 +286,60 @@ std::optional<Command> adapted_matmul(std::span<const DispatchCmd> c, std::span<
     out.barrier = commands[0].barrier;
     std::fill(std::begin(out.buffers) + 4, std::end(out.buffers), 0);
     return adapted(out, {&*sum, 1}, g, max_rows, sum->matmul.n);
+}
+
+namespace {
+
+// The same of rows that a replay counts.
+Command of_rows(Command out, const Command& norm) {
+    out.barrier = norm.barrier;
+    out.half_input = 0;
+    out.n_patches = 1;
+    out.patch_field[0] = kNormedRowsWord;
+    out.patch_value[0] = kPatchRows;
+    out.params[kNormedRowsWord] = kByteRows;
+    return out;
+}
+
+// Gate and up of a norm, which are one command of the table.
+std::optional<Command> norm_gate_up(std::span<const DispatchCmd> c, const Command& gate_up) {
+    if (gate_up.streams != 1) return {};
+    Consumed both(c[1]);
+    using G = GateUpParams;
+    both.patched(&G::rows, PatchSource::kRows);
+    NormGateUpParams p{.n = both.take(&G::n),
+                       .k = both.take(&G::k),
+                       .activation = both.take(&G::activation),
+                       .formats = both.take(&G::formats),
+                       .eps = 0};
+    const auto norm = take_norm(c, 1, both.buffer(0), p.k);
+    if (!norm) return {};
+    p.eps = norm->eps;
+    const std::array<Binding, 6> buffers = {norm->x,        norm->weight,   both.weight(1),
+                                            both.weight(2), both.buffer(3), both.buffer(4)};
+    if (!both.whole()) return {};
+    Command out = gate_up;
+    out.op = kOpNormGateUp;
+    std::ranges::fill(out.params, 0);
+    std::ranges::fill(out.buffers, 0);
+    std::memcpy(out.params, &p, sizeof p);
+    set_buffers(out, buffers);
+    return out;
+}
+
+}  // namespace
+
+std::optional<Command> norm_of_rows(std::span<const DispatchCmd> c, std::span<const Command> commands) {
+    if (c.size() < 2 || c[0].op != Op::kNorm || commands[1].streams == 0) return {};
+    std::optional<Command> out;
+    if (c[1].op == Op::kGateUp) {
+        out = norm_gate_up(c, commands[1]);
+    } else if (const auto sums = take_sums<3>(c.subspan(1), commands.subspan(1)); sums && !any_adapted(*sums)) {
+        out = norm_qkv(c, *sums);
+    }
+    const auto are_codes = [](const WeightPlanes& w) { return !w.codes || input_parts(w.reader) == 1; };
+    if (!out || !std::ranges::all_of(out->weights, are_codes)) return {};
+    return of_rows(*out, commands[0]);
 }
 
 }  // namespace akunu::cuda

@@ -22,7 +22,7 @@ u32 rows_of(const DispatchCmd& from, const Command& c, const ReplayArgs& args) {
     return c.params[field->offset / 4];
 }
 
-// Tiles that a block has of a command at most, those of a pair counted as two.
+// Tiles that one of so many blocks has of a command at most, those of a pair counted as two.
 std::uint64_t tiles_of_block(const Stream& s, u32 blocks) {
     return s.pairs ? 2 * parts_of(s.tiles[0], blocks)
                    : parts_of(std::uint64_t{s.tiles[0]} + s.tiles[1] + s.tiles[2], blocks);
@@ -30,11 +30,42 @@ std::uint64_t tiles_of_block(const Stream& s, u32 blocks) {
 
 }  // namespace
 
-OpMemory memory_of(const DispatchTable& table, const Schedules& schedules, const ReplayArgs& args) {
-    const BlockSizes sizes = schedules.geometry.sizes();
+namespace {
+
+// What few rows times a stream's weights take: of a block's memory, and of a slot of the ring.
+struct FewMemory {
+    std::uint64_t bytes, slot_bytes;
+};
+FewMemory few_memory(const Geometry& g, const Stream& s, u32 rows) {
+    const BlockSizes sizes = g.sizes();
+    const auto tiles_of_pass = [&](u32 pass, u32 split) {
+        return static_cast<u32>(std::min(std::uint64_t{pass} << s.pairs, tiles_of_block(s, g.blocks / split)));
+    };
+    const auto slot = [&](u32 chunk, u32 most) {
+        const std::uint64_t part = std::uint64_t{s.tile_bytes} / (s.k / kStepInputs) * (chunk / kStepInputs);
+        return std::min(std::uint64_t{most}, part);
+    };
+    if (rows <= kByteRows && s.byte_slot_bytes != 0) {
+        const u32 chunk = byte_chunk(sizes, longest_part(s.k, s.split));
+        return {byte_rows_bytes(chunk, rows, tiles_of_pass(byte_pass(sizes, s.pairs), std::max(s.split, 1u))),
+                slot(chunk, s.byte_slot_bytes)};
+    }
+    return {few_bytes(sizes, tiles_of_pass(few_pass(sizes, s.pairs), 1)),
+            slot(few_chunk(sizes, rows, s.k), s.slot_bytes)};
+}
+
+// The rows of a command whose weights could come through the ring.
+u32 ring_rows(const Command& c, const ReplayArgs& args) {
+    const u32 from = rows_from(c);
+    return from == kPatchRows ? args.rows : from == kPatchLogits ? args.logits : c.params[rows_word(c)];
+}
+
+}  // namespace
+
+OpMemory memory_of(const DispatchTable& table, const Schedules& schedules, std::span<const Command> commands,
+                   std::span<const Stream> streams, const ReplayArgs& args) {
     OpMemory most{kOpBytes, 16, false, 0, 0};
     const auto take = [&](std::uint64_t bytes) { most.bytes = std::max(most.bytes, bytes); };
-    const Stream* stream = schedules.streams.data();
     for (std::size_t i = 0; i < table.commands.size(); ++i) {
         const DispatchCmd& from = table.commands[i];
         const Command& c = schedules.plain[i];
@@ -54,31 +85,28 @@ OpMemory memory_of(const DispatchTable& table, const Schedules& schedules, const
         const bool experts = (from.op == Op::kExpertsGateUp || from.op == Op::kExpertsDown) && rows > 1;
         if (tiles || runs || experts) take(kManyRowsBytes);
         most.stages |= tiles;
-        most.streaming += few && rows == 1;
-        for (u32 k = 0; k < c.streams; ++k, ++stream) {
-            if (!few) continue;
-            if (rows == 1) most.streamed += tiles_of_block(*stream, 1) * stream->tile_bytes;
-            std::uint64_t slot = stream->slot_bytes;
-            if (rows > 1) {
-                const u32 chunk = few_chunk(sizes, rows, stream->k);
-                const std::uint64_t pass = std::uint64_t{few_pass(sizes, stream->pairs)} << stream->pairs;
-                take(few_bytes(sizes,
-                               static_cast<u32>(std::min(pass, tiles_of_block(*stream, schedules.geometry.blocks)))));
-                slot = std::min(slot,
-                                std::uint64_t{stream->tile_bytes} / (stream->k / kStepInputs) * (chunk / kStepInputs));
-            }
-            most.slot_bytes = std::max(most.slot_bytes, slot);
-        }
     }
-    // Behind what its matmul takes, as rows or as one, which gate and up have in turn.
-    for (const Command& c : schedules.fused) {
-        if (!is_adapted(c)) continue;
-        const auto weights = ring_weights(table, c);
-        const u32 rows = c.n_patches == 0 ? 1 : args.rows;
-        const auto tiles = static_cast<u32>(parts_of(parts_of(weights[0].rows, kTileRows), schedules.geometry.blocks));
-        const u32 pass =
-            c.op == kOpGateUp ? 2 * std::min(few_pass(sizes, 1), tiles) : std::min(few_pass(sizes, 0), tiles);
-        take((rows == 1 ? tile_op_bytes(c, weights[0].cols) : few_bytes(sizes, pass)) + rank_bytes(ranks_of(c), rows));
+    const Stream* stream = streams.data();
+    for (const Command& c : commands) {
+        if (c.streams == 0) continue;
+        const u32 rows = ring_rows(c, args);
+        // What adapters add is behind the rest, of one row, or of several, which gate and up have in turn.
+        const std::uint64_t added = is_adapted(c) ? rank_bytes(ranks_of(c), rows) : 0;
+        if (rows == 1) {
+            ++most.streaming;
+            if (added) take(tile_op_bytes(c, ring_weights(table, c)[0].cols) + added);
+        }
+        for (u32 i = 0; i < c.streams; ++i, ++stream) {
+            if (rows > kFewRows) continue;
+            FewMemory few{0, stream->slot_bytes};
+            if (rows == 1) {
+                most.streamed += tiles_of_block(*stream, 1) * stream->tile_bytes;
+            } else {
+                few = few_memory(schedules.geometry, *stream, rows);
+                take(few.bytes + added);
+            }
+            most.slot_bytes = std::max(most.slot_bytes, few.slot_bytes);
+        }
     }
     return most;
 }

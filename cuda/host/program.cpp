@@ -9,14 +9,32 @@
 
 namespace akunu::cuda {
 
+namespace {
+
+// Whether the commands of a few rows leave a ring in a block's memory, which norms that are part of matmuls take.
+bool leaves_ring(const DispatchTable& table, const Schedules& s) {
+    const ReplayArgs most{.rows = kByteRows, .logits = kByteRows};
+    const OpMemory m = memory_of(table, s, s.few, s.few_streams, most);
+    return kSharedHead + m.bytes + kRingHead + kLeastSlots * m.slot_bytes + 128 <= s.geometry.shared_bytes;
+}
+
+}  // namespace
+
 Schedules compile_schedules(const DispatchTable& table, const Geometry& geometry) {
-    Schedules s{{}, {}, {}, {}, geometry};
+    Schedules s{{}, {}, {}, {}, {}, {}, geometry};
     s.plain = compile_commands(table, geometry);
     s.fused = fused(table, s.plain, geometry);
+    s.few = table.phase == "batch" ? fused_of_few(table, s.plain, geometry) : s.fused;
     s.streams = streams_of(table, s.plain, geometry);
     s.fused_streams = streams_of(table, s.fused, geometry);
-    check_schedule(table, s.plain, s.streams, geometry.sizes().slot_bytes);
-    check_schedule(table, s.fused, s.fused_streams, geometry.sizes().slot_bytes);
+    s.few_streams = streams_of(table, s.few, geometry);
+    if (!leaves_ring(table, s)) {
+        s.few = s.fused;
+        s.few_streams = s.fused_streams;
+    }
+    check_schedule(table, s.plain, s.streams, geometry.sizes());
+    check_schedule(table, s.fused, s.fused_streams, geometry.sizes());
+    check_schedule(table, s.few, s.few_streams, geometry.sizes());
     return s;
 }
 
@@ -31,16 +49,18 @@ DeviceBuffer uploaded(Device& device, std::span<const T> values) {
 
 }  // namespace
 
-CommandList::CommandList(Device& device, std::vector<Command> commands, std::span<const Stream> streams, u32 blocks)
+CommandList::CommandList(Device& device, std::vector<Command> commands, std::vector<Stream> streams, u32 blocks)
     : commands_(std::move(commands)),
+      read_(std::move(streams)),
       needs_(std::make_shared<const Needs>(needs_of(commands_, blocks))),
       buffer_(uploaded<Command>(device, commands_)),
-      streams_(uploaded<Stream>(device, streams)) {}
+      streams_(uploaded<Stream>(device, read_)) {}
 
 CudaProgram::CudaProgram(DispatchTable t, Device& device, Schedules s, DeviceBuffer box_maps)
     : Program(std::move(t)),
       plain_(device, s.plain, s.streams, s.geometry.blocks),
       fused_(device, s.fused, s.fused_streams, s.geometry.blocks),
+      few_(device, s.few, s.few_streams, s.geometry.blocks),
       box_maps_(std::move(box_maps)),
       schedules_(std::move(s)) {
     note_merged(table, fused_.commands());

@@ -8,6 +8,7 @@
 #include "cuda/host/memory.h"
 #include "cuda/host/needs.h"
 #include "cuda/kernels/command.h"
+#include "cuda/kernels/few_layout.h"
 #include "cuda/kernels/kv_layout.h"
 
 namespace akunu::cuda {
@@ -25,6 +26,9 @@ std::optional<OpCode> op_code(Op op);
 std::vector<Command> compile_commands(const DispatchTable& table, const Geometry& geometry);
 // The same with fewer commands, where one does the work of several; of rows of different sequences.
 std::vector<Command> fused(const DispatchTable& table, std::span<const Command> commands, const Geometry& geometry);
+// The same of a table of several rows, for up to kByteRows of them: norms are part of the matmuls behind them, too.
+std::vector<Command> fused_of_few(const DispatchTable& table, std::span<const Command> commands,
+                                  const Geometry& geometry);
 // How many commands of the table before its label's, and behind that, a command does the work of, too.
 struct Covered {
     std::size_t before, behind;
@@ -70,7 +74,12 @@ struct AdaptedPlaces {
 inline bool has_router_norm(const Command& c) {
     return !reinterpret_cast<const NormExpertsParams&>(c.params).route.has_choice_bias && c.buffers[kRouterNorm];
 }
+// Whether a norm, and the matmuls that read what it gives, are one command of a few rows.
+inline bool is_norm_of_rows(const Command& c) {
+    return (c.op == kOpNormQkv || c.op == kOpNormGateUp) && c.n_patches != 0;
+}
 inline Covered covered_by(const Command& c) {
+    if (is_norm_of_rows(c)) return {1, c.op == kOpNormQkv ? 2u : 0u};
     if (is_adapted(c)) {
         const AdaptedPlaces at(c);
         return {at.normed + at.has(0), at.end - 1};
@@ -86,10 +95,11 @@ inline Covered covered_by(const Command& c) {
 }
 // Whether the same rows of two decode attentions see the same keys, and have the same heads.
 bool same_shape(const Command& a, const Command& b);
-// Both, and what commands of each read through the ring, in their order: checked (cuda/host/schedule.h).
+// All of them, and what commands of each read through the ring, in their order: checked (cuda/host/schedule.h). Those
+// of a few rows, up to kByteRows, have norms in them, too; where a table has none of these they are the fused ones.
 struct Schedules {
-    std::vector<Command> plain, fused;
-    std::vector<Stream> streams, fused_streams;
+    std::vector<Command> plain, fused, few;
+    std::vector<Stream> streams, fused_streams, few_streams;
     Geometry geometry;
 };
 Schedules compile_schedules(const DispatchTable& table, const Geometry& geometry);
@@ -103,7 +113,9 @@ struct OpMemory {
     bool stages;
     std::uint64_t streamed, streaming;
 };
-OpMemory memory_of(const DispatchTable& table, const Schedules& schedules, const ReplayArgs& args);
+// `commands` are those of the schedules that run, and `streams` what they read.
+OpMemory memory_of(const DispatchTable& table, const Schedules& schedules, std::span<const Command> commands,
+                   std::span<const Stream> streams, const ReplayArgs& args);
 // The bytes of the results of choices that a command of the table adds up later, at most.
 std::uint64_t result_bytes(const DispatchTable& table);
 // The shared buffers that a table's commands use, each once.
@@ -112,14 +124,16 @@ std::vector<Mirror> mirrors_of(const DispatchTable& table);
 // Some commands on the device.
 class CommandList {
   public:
-    CommandList(Device& device, std::vector<Command> commands, std::span<const Stream> streams, u32 blocks);
+    CommandList(Device& device, std::vector<Command> commands, std::vector<Stream> streams, u32 blocks);
     const Command* at() const { return buffer_.at().as<const Command>(); }
     const Stream* streams() const { return streams_.at().as<const Stream>(); }
     std::span<const Command> commands() const { return commands_; }
+    std::span<const Stream> read() const { return read_; }
     const std::shared_ptr<const Needs>& needs() const { return needs_; }
 
   private:
     std::vector<Command> commands_;
+    std::vector<Stream> read_;
     std::shared_ptr<const Needs> needs_;
     DeviceBuffer buffer_, streams_;
 };
@@ -131,15 +145,19 @@ class CudaProgram final : public Program {
     // What runs of up to `most` commands of the table: a prefix has a command for each of the table's, and so has a
     // step in which more rows are of one sequence than attention in decoding takes.
     const CommandList& list(const ReplayArgs& args, std::uint32_t most) const {
-        return most < table.commands.size() || !takes_runs(args) ? plain_ : fused_;
+        if (most < table.commands.size() || !takes_runs(args)) return plain_;
+        return table.max_rows != 1 && args.rows <= kByteRows ? few_ : fused_;
     }
     // What whole steps run.
     std::vector<std::shared_ptr<const Needs>> needs() const {
         if (table.max_rows == 1) return {fused_.needs()};
-        return {fused_.needs(), plain_.needs()};
+        return {fused_.needs(), few_.needs(), plain_.needs()};
     }
     LaunchSegment segment(const ReplayArgs& args, std::uint32_t most) const;
-    OpMemory memory(const ReplayArgs& args) const { return memory_of(table, schedules_, args); }
+    OpMemory memory(const ReplayArgs& args, std::uint32_t most) const {
+        const CommandList& run = list(args, most);
+        return memory_of(table, schedules_, run.commands(), run.read(), args);
+    }
 
   private:
     bool takes_runs(const ReplayArgs& args) const {
@@ -147,7 +165,7 @@ class CudaProgram final : public Program {
         return args.rows <= run_ * args.sequences && args.rows * units_ <= schedules_.geometry.blocks;
     }
 
-    CommandList plain_, fused_;
+    CommandList plain_, fused_, few_;
     DeviceBuffer mirrors_, box_maps_;
     Schedules schedules_;
     u32 n_mirrors_ = 0;

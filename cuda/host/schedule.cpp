@@ -40,6 +40,9 @@ constexpr BufferAt kSharedNormExpertsBuffers[] = {{-5, 0}, {-5, 1}, {-3, 1}, {1,
 // The same without one, where the router has a norm of its own.
 constexpr BufferAt kOwnNormExpertsBuffers[] = {{-1, 0}, {-1, 1}, {-4, 1}, {0, 3},  {0, 4},  {-2, 3},
                                                {-3, 1}, {0, 7},  {-2, 4}, {-2, 2}, {-3, 3}, {-1, 3}};
+// Those of a norm and matmuls of a few rows, whose label is the first matmul's.
+constexpr BufferAt kNormQkvBuffers[] = {{-1, 0}, {-1, 1}, {0, 1}, {1, 1}, {2, 1}, {0, 2}, {0, 3}};
+constexpr BufferAt kNormGateUpBuffers[] = {{-1, 0}, {-1, 1}, {0, 1}, {0, 2}, {0, 3}, {0, 4}};
 constexpr BufferAt kSharedDownBuffers[] = {{0, 0}, {0, 1}, {0, 2}, {0, 3}, {0, 4}, {0, 5}, {1, 0}, {1, 5}};
 constexpr BufferAt kDecodeAttentionBuffers[] = {{-1, 0}, {-1, 1}, {-1, 2}, {-1, 3}, {-1, 4}, {-1, 5},
                                                 {-1, 6}, {-1, 7}, {0, 2},  {1, 1},  {1, 2},  {0, 5}};
@@ -86,6 +89,8 @@ std::vector<Op> adapted_ops(const Command& c) {
 }
 std::span<const BufferAt> joined_buffers(const Command& c) {
     if (c.op == kOpDecodeAttention) return kDecodeAttentionBuffers;
+    if (is_norm_of_rows(c) && c.op == kOpNormQkv) return kNormQkvBuffers;
+    if (is_norm_of_rows(c)) return kNormGateUpBuffers;
     if (c.op == kOpNormSums) return kNormSumsBuffers;
     if (c.op == kOpLatentQueries) return kLatentQueriesBuffers;
     if (c.op == kOpLatentValues) return kLatentValuesBuffers;
@@ -104,8 +109,8 @@ std::span<const BufferAt> joined_buffers(const Command& c) {
 
 class Check {
   public:
-    Check(const DispatchTable& table, std::span<const Command> commands, u32 slot_bytes)
-        : table_(table), commands_(commands), slot_bytes_(slot_bytes) {}
+    Check(const DispatchTable& table, std::span<const Command> commands, const BlockSizes& sizes)
+        : table_(table), commands_(commands), sizes_(sizes) {}
 
     void run(std::span<const Stream> streams) {
         place_commands();
@@ -182,14 +187,14 @@ class Check {
 
     void check_words(std::size_t at) const {
         const Command& c = commands_[at];
-        const bool taken = at + 1 < commands_.size() && commands_[at + 1].reads_words;
-        expect(c.writes_words == u32(taken), c, "words that no command reads, or none for the one that reads them");
+        const u32 taken = at + 1 < commands_.size() ? commands_[at + 1].reads_words : 0;
+        expect(c.writes_words == taken, c, "words that no command reads, or none for the one that reads them");
         if (!c.reads_words) return;
         const bool alone = at != 0 && c.barrier && (at == 1 || commands_[at - 1].barrier) &&
                            (at + 1 == commands_.size() || commands_[at + 1].barrier);
-        expect(table_.max_rows == 1, c, "words, which are those of one row");
         expect(alone, c, "words where a barrier would order more than it and the command before it");
-        expect(may_read_words(c, commands_[at - 1]), c, "words that are not what it reads");
+        const u32 most = table_.max_rows == 1 ? 1 : kByteRows;
+        expect(c.reads_words <= rows_by_words(c, commands_[at - 1], most), c, "words that are not what it reads");
     }
 
     void check_fields(const Command& c) const {
@@ -221,9 +226,18 @@ class Check {
             }
             return ranks_of(c) != 0 && (!at.normed || table_.max_rows == 1);
         };
-        const bool adapted = is_adapted(c);
+        // Of a few rows, a norm and what reads it.
+        const auto are_normed = [&] {
+            const bool qkv = c.op == kOpNormQkv;
+            return table_.max_rows != 1 && neighbour(c.label - 1) == Op::kNorm &&
+                   (qkv ? from.op == Op::kMatmul && neighbour(c.label + 1) == Op::kMatmul &&
+                              neighbour(c.label + 2) == Op::kMatmul
+                        : from.op == Op::kGateUp);
+        };
+        const bool adapted = is_adapted(c), normed = is_norm_of_rows(c);
         expect(
             adapted     ? are_adapted()
+            : normed    ? are_normed()
             : attention ? from.op == Op::kAttentionSplit || from.op == Op::kAttention
             : experts   ? from.op == Op::kExpertsGateUp && is_router(c.label - covered_by(c).before) &&
                               (covered_by(c).before == 3 ? !shared || neighbour(c.label + 1) == Op::kGateUp
@@ -250,12 +264,14 @@ class Check {
                                            sum->op == Op::kAllReduce && !sum->params_as<AllReduceParams>().gather)),
                c, "a sum of several GPUs that is none");
         for (u32 i = 0; i < c.n_patches; ++i) {
-            const u32 bytes = adapted && AdaptedPlaces(c).normed        ? 0
+            const u32 bytes = normed                                    ? (kNormedRowsWord + 1) * 4
+                              : adapted && AdaptedPlaces(c).normed      ? 0
                               : attention                               ? sizeof(DecodeAttentionParams)
                               : route || experts || c.op == kOpNormSums ? 0
                                                                         : from.param_bytes;
             expect(c.patch_field[i] < bytes / 4 && (c.patch_value[i] & kPatchSourceMask) <= kPatchKeys, c,
                    "a patch outside its parameters");
+            expect(!normed || (c.n_patches == 1 && c.patch_field[i] == kNormedRowsWord), c, "rows that are none");
         }
         for (std::size_t i = 0; i < std::size(c.buffers); ++i) {
             const Binding* b = nullptr;
@@ -279,7 +295,7 @@ class Check {
                 ++known;
             }
         };
-        if (adapted) {
+        if (adapted || normed) {
             const auto [before, behind] = covered_by(c);
             for (std::size_t i = c.label - before; i <= c.label + behind; ++i) check_weights(table_.commands[i]);
             return;
@@ -315,8 +331,11 @@ class Check {
     void check_stream(const Command& c, const Stream& s, u32 which) const {
         const auto all = ring_weights(table_, c);
         expect(s.tile_bytes != 0 && s.tile_bytes % 16 == 0, c, "tiles of the ring that are no whole copies");
-        expect(s.slot_bytes != 0 && s.slot_bytes % 16 == 0 && s.slot_bytes <= slot_bytes_, c,
-               "parts of a tile that are larger than a slot of the ring");
+        const auto fits = [](u32 bytes, u32 most) { return bytes != 0 && bytes % 16 == 0 && bytes <= most; };
+        const bool codes = input_parts(c.weights[which == 0 ? 0 : 2].reader) == 1;
+        expect(fits(s.slot_bytes, sizes_.slot_bytes), c, "parts of a tile that are larger than a slot of the ring");
+        expect(codes ? fits(s.byte_slot_bytes, sizes_.byte_slot_bytes) : s.byte_slot_bytes == 0, c,
+               "parts of a tile of few rows that are larger than a slot of the ring");
         // Of two streams the second is that of v.
         expect(!all.empty(), c, "no weights for the ring to load");
         std::size_t begin = 0, end = all.size();
@@ -334,16 +353,10 @@ class Check {
         }
         expect(s.pairs == (c.op == kOpGateUp || c.op == kOpNormGateUp ? 1u : 0u), c, "tiles that are not in turn");
         // Only where a command has few rows do its weights come through the ring.
-        const bool normed = c.op == kOpNormQkv || c.op == kOpNormGateUp;
-        const FieldInfo* field = normed ? nullptr : find_field(op_info(table_.commands[c.label].op), "rows");
-        u32 rows = 1, rows_from = kRowsGiven;
-        if (field) {
-            rows = c.params[field->offset / 4];
-            for (u32 i = 0; i < c.n_patches; ++i) {
-                if (c.patch_field[i] == field->offset / 4) rows_from = c.patch_value[i];
-            }
-        }
-        expect(s.rows_from == rows_from && (rows_from != kRowsGiven || s.rows == rows), c,
+        expect(s.second == which, c, "a stream in the place of another");
+        expect(s.split == (c.op == kOpMatmul ? c.params[kSplitWord] : 0) && s.split <= kMostSplit, c,
+               "inputs that are dealt to other blocks than those that the ring loads for");
+        expect(s.rows_from == rows_from(c) && (s.rows_from != kRowsGiven || s.rows == c.params[rows_word(c)]), c,
                "other rows than those for which the ring is filled");
     }
 
@@ -443,8 +456,10 @@ class Check {
             c.reads_words && now.at == then.at + 1 &&
             (c.op == kOpDecodeAttention ? table_.commands[i].op == Op::kPrepareHeads && buffer < 3 : buffer == 0);
         const bool added_to = table_.commands[i].op == Op::kAllReduce ? buffer == 1 : buffer == 2;
+        // Products of halves of several rows are other threads' than those of bytes.
+        const auto are_bytes = [](const Command& of) { return input_parts(of.weights[0].reader) == 1; };
         const bool own = c.op == kOpMatmul && added_to && own_sums(c) != 0 && own_sums(c) == own_sums(writer) &&
-                         table_.max_rows == 1;
+                         (table_.max_rows == 1 || (are_bytes(c) && are_bytes(writer)));
         if (taken || own) return;
         refuse(name(i) + " reads '" + std::string(buffer_name(table_.commands[i], buffer)) + "', which " +
                name(before) + ", without a barrier that is held between, writes");
@@ -494,7 +509,7 @@ class Check {
 
     const DispatchTable& table_;
     const std::span<const Command> commands_;
-    const u32 slot_bytes_;
+    const BlockSizes sizes_;
     std::vector<Run> runs_;
     std::vector<std::vector<Use>> uses_;
     std::vector<u64> edges_;  // cell i is from edges_[i] to edges_[i + 1]
@@ -504,8 +519,8 @@ class Check {
 }  // namespace
 
 void check_schedule(const DispatchTable& table, std::span<const Command> commands, std::span<const Stream> streams,
-                    u32 slot_bytes) {
-    Check(table, commands, slot_bytes).run(streams);
+                    const BlockSizes& sizes) {
+    Check(table, commands, sizes).run(streams);
 }
 
 }  // namespace akunu::cuda

@@ -15,8 +15,8 @@
 
 namespace akunu::cuda {
 
-// Throws DeviceError, which names the commands that are wrong. A slot of the ring has `slot_bytes` at most.
+// Throws DeviceError, which names the commands that are wrong. `sizes` say how large a slot of the ring is at most.
 void check_schedule(const DispatchTable& table, std::span<const Command> commands, std::span<const Stream> streams,
-                    u32 slot_bytes);
+                    const BlockSizes& sizes);
 
 }  // namespace akunu::cuda

@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "cuda/host/pack.h"
+#include "cuda/kernels/few_layout.h"
 
 namespace akunu::cuda {
 
@@ -24,6 +25,19 @@ std::uint64_t op_room(const Geometry& g) {
     return g.shared_bytes > taken ? g.shared_bytes - taken : 0;
 }
 
+std::size_t rows_word(const Command& c) {
+    return c.op == kOpMatmul   ? offsetof(MatmulParams, rows) / 4
+           : c.op == kOpGateUp ? offsetof(GateUpParams, rows) / 4
+                               : kNormedRowsWord;
+}
+
+u32 rows_from(const Command& c) {
+    for (u32 i = 0; i < c.n_patches; ++i) {
+        if (c.patch_field[i] == rows_word(c)) return c.patch_value[i];
+    }
+    return kRowsGiven;
+}
+
 void set_streams(const DispatchCmd& c, const std::vector<WeightPlace>& places, Command& out, const Geometry& g) {
     const bool normed = c.op == Op::kNormQkv || c.op == Op::kNormGateUp;
     if (c.op != Op::kMatmul && c.op != Op::kGateUp && !normed) return;
@@ -40,7 +54,7 @@ void set_streams(const DispatchCmd& c, const std::vector<WeightPlace>& places, C
 
 std::vector<RingWeight> ring_weights(const DispatchTable& table, const Command& c) {
     std::vector<RingWeight> out;
-    const auto [before, behind] = is_adapted(c) ? covered_by(c) : Covered{0, 0};
+    const auto [before, behind] = is_adapted(c) || is_norm_of_rows(c) ? covered_by(c) : Covered{0, 0};
     for (std::size_t i = c.label - before; i <= c.label + behind; ++i) {
         const DispatchCmd& from = table.commands[i];
         for (const WeightPlace& w : weights_in(from)) out.push_back({from.buffers[w.buffer], w.rows, w.cols});
@@ -60,22 +74,16 @@ Stream stream_of(std::span<const RingWeight> weights, const Command& command, u3
     s.pairs = command.op == kOpGateUp || command.op == kOpNormGateUp;
     s.tile_bytes = static_cast<u32>(tile_bytes(reader, weights[0].cols));
     s.slot_bytes = tile_layout(reader).slot_units(g.sizes().slot_bytes) * tile_layout(reader).unit_bytes();
-    s.rows = 1;
-    s.rows_from = kRowsGiven;
     s.k = padded_inputs(weights[0].cols);
-    const auto take_rows = [&](std::uint32_t rows, std::size_t offset) {
-        s.rows = rows;
-        for (u32 i = 0; i < command.n_patches; ++i) {
-            if (command.patch_field[i] != offset / 4) continue;
-            s.rows_from = command.patch_value[i];
-            if (s.rows_from > kPatchKeys) throw UnsupportedError("a product has several rows for each of a step's");
-        }
-    };
-    if (command.op == kOpMatmul) {
-        take_rows(reinterpret_cast<const MatmulParams&>(command.params).rows, offsetof(MatmulParams, rows));
+    if (command.op == kOpMatmul) s.split = command.params[kSplitWord];
+    if (input_parts(reader) == 1) {
+        const TileLayout layout = tile_layout(reader);
+        s.byte_slot_bytes = byte_slot_units(g.sizes(), layout, longest_part(s.k, s.split)) * layout.unit_bytes();
     }
-    if (command.op == kOpGateUp) {
-        take_rows(reinterpret_cast<const GateUpParams&>(command.params).rows, offsetof(GateUpParams, rows));
+    s.rows = command.params[rows_word(command)];
+    s.rows_from = rows_from(command);
+    if (s.rows_from != kRowsGiven && s.rows_from > kPatchKeys) {
+        throw UnsupportedError("a product has several rows for each of a step's");
     }
     return s;
 }
@@ -89,7 +97,9 @@ std::vector<Stream> streams_of(const DispatchTable& table, std::span<const Comma
         const auto weights = ring_weights(table, c);
         const auto first = std::span(weights).first(weights.size() - (c.streams - 1)), others = std::span(weights);
         out.push_back(stream_of(first, c, c.weights[0].reader, g));
-        if (c.streams == 2) out.push_back(stream_of(others.last(1), c, std::end(c.weights)[-1].reader, g));
+        if (c.streams != 2) continue;
+        out.push_back(stream_of(others.last(1), c, std::end(c.weights)[-1].reader, g));
+        out.back().second = 1;
     }
     return out;
 }

@@ -19,6 +19,11 @@ std::uint64_t staged_bytes(std::uint64_t cols);
 // What is left of a block's memory for an op, where the ring has its least slots.
 std::uint64_t op_room(const Geometry& g);
 
+// The word of a command's parameters that says how many rows it has whose weights could come through the ring, and
+// where that number is from: a patch, or kRowsGiven.
+std::size_t rows_word(const Command& c);
+u32 rows_from(const Command& c);
+
 // The weights of a command that has few rows come through the ring, where their types lie in tiles.
 void set_streams(const DispatchCmd& c, const std::vector<WeightPlace>& places, Command& out, const Geometry& g);
 // The matrices of a command that come through the ring, in their order: those of all commands of the table that it does

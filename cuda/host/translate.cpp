@@ -162,6 +162,7 @@ Command compiled(const DispatchCmd& c, const Geometry& geometry) {
     for (std::size_t i = 0; i < c.n_buffers; ++i) {
         if (c.buffers[i]) out.buffers[i] = reinterpret_cast<u64>(c.buffers[i].as());
     }
+    if (c.op == Op::kNormQkv || c.op == Op::kNormGateUp) out.params[kNormedRowsWord] = 1;
     set_weights(c, out, geometry);
     if (c.op == Op::kPrepareHeads) {
         const auto p = c.params_as<PrepareHeadsParams>();

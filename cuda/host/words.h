@@ -8,12 +8,13 @@
 
 namespace akunu::cuda {
 
-// Whether a command of one row finds all that it waits for in the words of the command before it.
-bool may_read_words(const Command& command, const Command& before);
+// Up to how many rows, `most` at most, a command finds all that it waits for in the words of the command before it; 0:
+// it does not.
+u32 rows_by_words(const Command& command, const Command& before, u32 most);
 // So many sums, which the command's threads add to what they have left there before: 0 of a command that does not. Of
 // as many sums each is the same thread's.
 u64 own_sums(const Command& command);
-// Marks producers and consumers in the commands of a table of one row.
-void set_words(std::span<Command> commands);
+// Marks producers and consumers in the commands of a table of one row, or of up to kByteRows rows.
+void set_words(std::span<Command> commands, u32 most_rows);
 
 }  // namespace akunu::cuda

@@ -31,16 +31,19 @@ constexpr u32 kBlockThreads = kThreads + 32 + kLoaders;
 
 // A block's shared memory: the head, the memory of the command that runs, the ring's barriers, and its slots.
 constexpr u32 kSharedHead = 2560, kRingHead = 512, kMostSlots = 16, kLeastSlots = 2;
-// What depends on how much memory a block has: the bytes of a slot at most; and of commands with 2 to kFewRows rows the
-// bytes of all rows' inputs that are in it at a time, and the tiles of a pass (few_layout.h).
+// What depends on how much memory a block has: the bytes of a slot at most; of commands with 2 to kFewRows rows the
+// bytes of all rows' inputs that are in it at a time, and the tiles of a pass (few_layout.h); and of up to kByteRows
+// rows times codes the bytes of a slot, the inputs of a row that are in it at a time, the tiles of a pass, and those
+// that are multiplied at once.
 struct BlockSizes {
     u32 slot_bytes, few_inputs, pass_tiles;
+    u32 byte_slot_bytes, byte_inputs, byte_pass_tiles, byte_tiles;
 };
 // Three kinds of GPU: 99 KB (RTX 30 to 50, L40S, A10, L4), 163 KB (A100), 227 KB (H100 and later).
 constexpr BlockSizes block_sizes(u64 shared_bytes) {
-    if (shared_bytes < 128 << 10) return {9 << 10, 32 << 10, 4};
-    if (shared_bytes < 192 << 10) return {18 << 10, 64 << 10, 4};
-    return {18 << 10, 64 << 10, 8};
+    if (shared_bytes < 128 << 10) return {9 << 10, 32 << 10, 4, 9 << 10, 4 << 10, 8, 1};
+    if (shared_bytes < 192 << 10) return {18 << 10, 64 << 10, 4, 18 << 10, 8 << 10, 16, 2};
+    return {18 << 10, 64 << 10, 8, 24 << 10, 12 << 10, 16, 2};
 }
 // The bytes that every op may use; some use more, as the host knows.
 constexpr u32 kOpBytes = 77 << 10;
@@ -162,8 +165,9 @@ enum PatchBits : u32 { kPatchTimesShift = 8, kPatchSourceMask = 255 };
 struct alignas(16) Command {
     u32 op;
     u32 barrier;       // 1: waits for all commands before it
-    u32 reads_words;   // 1: a consumer: where there is a ring, it waits for its producer's words, not for a barrier
-    u32 writes_words;  // 1: a producer: the command behind it reads its words
+    u32 reads_words;   // up to how many rows it is a consumer, which waits, where there is a ring, for its producer's
+                       // words, not for a barrier; 0: it is none
+    u32 writes_words;  // the same of a producer: the command behind it reads its words
     u32 kv;            // kv_pair()
 #if AKUNU_CARDS > 1
     unsigned short half_input;  // 1: a matmul's rows are F16
@@ -303,10 +307,20 @@ struct alignas(16) Stream {
     u32 tiles[3];
     u32 pairs;  // 1: tiles[0] of each of two matrices
     u32 tile_bytes, slot_bytes;
+    u32 byte_slot_bytes;  // of up to kByteRows rows, but one, of codes; 0: these are floats
     u32 rows, rows_from;  // of the command: a number, or the PatchValue that says it. Up to kFewRows take the ring
     u32 k;                // inputs of a row
+    u32 split;            // of 2 to kByteRows rows: parts of the inputs, each other blocks'; 0: one
+    u32 second;           // 1: of a command's weights those behind the first stream's
 };
 constexpr u32 kRowsGiven = ~0u;
+
+// The word of kNormQkv and kNormGateUp that says how many rows they have: 1, or in a table of several rows up to
+// kByteRows (cuda/host/joined_rows.cpp).
+constexpr u32 kNormedRowsWord = kAdaptedWord + sizeof(AdaptedParams) / 4;
+// And that of kOpMatmul of 2 to kByteRows rows that says in how many parts its inputs are dealt to blocks; 0: in one.
+constexpr u32 kSplitWord = kNormedRowsWord + 1;
+static_assert(kSplitWord < sizeof(Command::params) / 4, "a command has room for both");
 
 // A buffer that host and device both use: the device works on its own copy, which the launch brings up to date first,
 // and of which it gives back what commands wrote.
@@ -348,7 +362,9 @@ constexpr u32 kMostExperts = 1024, kMostClusters = 2 * kMostExperts, kMostChosen
 // next command, the consumer, polls the words themselves until they carry that number. Commands use so many buffers in
 // rotation: while one is being read the next is being written, and since attention waits for only some of its
 // producer's words, so may be the one after that.
-constexpr u32 kWordBuffers = 4, kMostWords = 16384;
+constexpr u32 kWordBuffers = 4, kMostWords = 32768;
+// Behind them, in rotation, too, those of tiles' parts (byte_rows.cuh).
+constexpr u32 kSplitWords = 1 << 16, kAllWords = kWordBuffers * (kMostWords + kSplitWords);
 // More that all blocks read cost more than a barrier.
 constexpr u32 kMostWordsOfAll = 8192;
 
@@ -389,7 +405,7 @@ struct Launch {
     u32 cycles_of_kb;                  // that fetching a KB takes a block
     u64 timeout_ns;                    // that a block waits for others, at most
     Barrier* barrier;
-    u64* words;  // [kWordBuffers][kMostWords]
+    u64* words;  // [kWordBuffers][kMostWords], then [kWordBuffers][kSplitWords]
     u32 number;  // of the command before the first: no other launch has the same numbers
     u64 parts;   // where sums of tiles in parts are, kPartBytes for each block, and behind them results of choices
     Mailbox* mailbox;

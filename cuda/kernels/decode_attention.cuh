@@ -63,16 +63,16 @@ struct HeadPairs {
 
 // A head of q or k by a warp: normalised where the model does so, and turned by its position. What was there before it
 // is asked for first, and what the parameters say is looked up, since behind its words each look-up would be waited
-// for.
+// for. `place` is where the head begins in its row.
 template <typename Keys, typename Source>
-AKUNU_DEVICE void rope_head(Block b, const DecodeAttentionParams& p, Source&& source, u32 word, bool is_query,
-                            const float* table, float* head) {
+AKUNU_DEVICE void rope_head(Block b, const DecodeAttentionParams& p, Source&& source, u32 word, u32 place,
+                            bool is_query, const float* table, float* head) {
     constexpr u32 kPairs = Keys::kMaxDim / 64;
     const u32 hd = Keys::head_dim(p);
     const bool normed = p.qk_norm != 0, centred = p.qk_norm == kHeadNormLayer;
     const float eps = p.eps;
     const float* const norms = b.buffer<float>(5);
-    const u32 norm = centred ? word : is_query ? 0 : hd;
+    const u32 norm = centred ? place : is_query ? 0 : hd;
     HeadPairs<kPairs> pairs(p.style, p.rope_dim);
     float2 weight[kPairs];
     float sum = 0.0f;
@@ -289,14 +289,17 @@ AKUNU_DEVICE void decode_group(Block b) {
                         return is_query ? b.buffer<float>(0) + (u64(part) * group + job) * hd
                                         : b.buffer<float>(is_value ? 2 : 1) + (u64(row) * p.n_kv_heads + at.kv) * hd;
                     };
-                    // Of one row the words of q, k and v lie one behind the other.
+                    // Words of q, k and v lie one behind the other, each those of all rows.
+                    const u32 before_kv = is_query ? 0 : p.n_heads + (is_value ? p.n_kv_heads : 0);
+                    const u32 place = (is_query ? at.part * group + job : before_kv + at.kv) * hd;
                     const u32 word =
-                        (is_query ? at.part * group + job : p.n_heads + (is_value ? p.n_kv_heads : 0) + at.kv) * hd;
+                        (is_query ? part * group + job : p.rows * before_kv + row * p.n_kv_heads + at.kv) * hd;
                     for (u32 d = hd + lane_id(); d < padded; d += 32) to[d] = 0.0f;
                     if (is_value) {
                         copy_head<Keys>(b, p, source, word, to);
                     } else {
-                        rope_head<Keys>(b, p, source, word, is_query, b.buffer<float>(3) + u64(row) * p.rope_dim, to);
+                        rope_head<Keys>(b, p, source, word, place, is_query, b.buffer<float>(3) + u64(row) * p.rope_dim,
+                                        to);
                     }
                     if (is_query) {
                         Keys::settle(to);

@@ -274,7 +274,7 @@ AKUNU_DEVICE_CALL void experts_down_row(Block b) {
     // Which row a step is of.
     const auto row_of = [&](u32 step) { return kHasShared ? smaller(step / each, p.chosen) : step / each; };
     // As a matmul of so many results deals them, so that threads add to what they have left.
-    const Share tiles = share_of((p.n + kTileRows - 1) / kTileRows, 0, k);
+    const Share tiles = share_of((p.n + kTileRows - 1) / kTileRows, 0, k, 0);
     u64* const words = in_global(block_state().walk[b.slot].left);
     const u32 number = block_state().walk[b.slot].number;
     const auto id_of = [&](u32 choice) { return smaller(ids[choice], p.experts - 1); };

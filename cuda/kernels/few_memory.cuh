@@ -10,9 +10,9 @@ namespace akunu::cuda {
 // Inputs in shared memory, in pieces of 16 bytes. A piece has what a lane multiplies of a group of 32: piece t of a
 // group eight inputs side by side, or four of each half.
 struct FewMemory {
-    u32 inputs, sums, factors, tiles;
+    u32 inputs, sums, tiles;
 };
-constexpr FewMemory kFewMemory = {kSharedHead, kSharedHead + few_group_sums(kSizes), kSharedHead + few_factors(kSizes),
+constexpr FewMemory kFewMemory = {kSharedHead, kSharedHead + few_group_sums(kSizes),
                                   kSharedHead + few_tile_sums(kSizes)};
 
 // Word t of a lane's piece in row g + 8·upper.

@@ -2,16 +2,14 @@
 // have 16 rows each; the steps of a tile's inputs are dealt to a team's warps, which leave their sums in shared memory,
 // where a thread for each result adds them up.
 //
-// Weights are the first factor and rows of inputs the second's columns, eight to a product. K-quants'
-// codes and up to kByteRows rows are multiplied as whole numbers (few_bytes.cuh). Others' codes are F16 numbers by
-// their bits, and exact; what a product of a group gives is scaled as F32.
+// Weights are the first factor and rows of inputs the second's columns, eight to a product. Codes are F16 numbers by
+// their bits, and exact; what a product of a group gives is scaled as F32. Codes of up to kByteRows rows are multiplied
+// as whole numbers instead (byte_rows.cuh).
 #pragma once
 
-#include "adapters.cuh"
-#include "few_bytes.cuh"
+#include "byte_rows.cuh"
+#include "few_memory.cuh"
 #include "halves.cuh"
-#include "matvec.cuh"
-#include "row_tiles.cuh"
 
 namespace akunu::cuda {
 
@@ -235,76 +233,14 @@ AKUNU_DEVICE void multiply_few(const FewInputs& in, u32 m0, u32 unit, u32 step, 
     }
 }
 
-// Result `row` of row m; of gate and up `v` and `up`.
-AKUNU_DEVICE void store_few(Block b, u32 m, u32 row, float v, float up) {
-    if (b.command().op == kOpGateUp) {
-        const auto& p = b.params<GateUpParams>();
-        const Output out{b.buffer<float>(3), b.buffer<u16>(4), p.formats};
-        out.store(u64(m) * p.n + row, activate(p.activation, v) * up);
-    } else {
-        MatmulOutput{b.params<MatmulParams>(), b.buffer<float>(2), b.buffer<float>(3)}.store(m, row, v);
-    }
-}
-
-// How few rows are multiplied: stage(from, end) brings some of their inputs to shared memory; multiply adds a step's
-// products to a lane's sums, of rows g and g + 8 of a tile's weights and, in each block of its team's rows of inputs,
-// of kLaneRows. `at` is the step's place among the inputs in shared memory.
-template <u32 kReader>
-struct HalfProducts {
-    static constexpr u32 kPad = kFewPad, kBlocks = 2, kLaneRows = 2;
-    const FewInputs& in;
-    u32 m0, lane;
-    AKUNU_DEVICE HalfProducts(const FewInputs& in, u32 m0, u32, u32 lane) : in(in), m0(m0), lane(lane) {}
-    AKUNU_DEVICE void stage(u32 from, u32) const { stage_few<Columns<kReader>>(in, from); }
-    AKUNU_DEVICE void multiply(u32 unit, u32 step, u32 at, float (&sum)[kBlocks][2 * kLaneRows]) const {
-        multiply_few<Columns<kReader>>(in, m0, unit, step, at * kStepInputs, lane, sum);
-    }
-};
-template <u32 kReader>
-struct ByteProducts {
-    using T = ByteColumns<kReader>;
-    static constexpr u32 kPad = kBytePad, kBlocks = 1, kLaneRows = 1;
-    const FewInputs& in;
-    LaneBytes bytes;
-    typename T::At place;
-    // All of a warp's steps are the same ones of their units: there are eight warps, and parts of a row begin with such
-    // a step.
-    AKUNU_DEVICE ByteProducts(const FewInputs& in, u32, u32 warp, u32 lane)
-        : in(in), bytes(in, lane), place(T::at(lane, warp % tile_layout(kReader).steps())) {}
-    AKUNU_DEVICE void stage(u32 from, u32 end) const { stage_bytes<T>(in, from, end); }
-    AKUNU_DEVICE void multiply(u32 unit, u32, u32 at, float (&sum)[kBlocks][2 * kLaneRows]) const {
-        T::add(unit, place, bytes, at, sum[0]);
-    }
-};
-
 // A warp's sums of a tile: a lane's of a block of rows are side by side, and lanes in such an order that those who
 // write and those who read find them in other banks.
 AKUNU_DEVICE u32 lane_sums(u32 n, u32 lane) { return (n * 32 + (lane ^ lane / 8)) * 16; }
-template <u32 kSums>
-AKUNU_DEVICE void load_lane_sums(u32 at, float (&sum)[kSums]) {
-    if constexpr (kSums == 2) {
-        const float2 v = shared_at<const float2>(at);
-        sum[0] = v.x, sum[1] = v.y;
-    } else {
-        const float4 v = shared_at<const float4>(at);
-        sum[0] = v.x, sum[1] = v.y, sum[2] = v.z, sum[3] = v.w;
-    }
-}
-template <u32 kSums>
-AKUNU_DEVICE void store_lane_sums(u32 at, const float (&sum)[kSums]) {
-    if constexpr (kSums == 2) {
-        shared_at<float2>(at) = float2{sum[0], sum[1]};
-    } else {
-        shared_at<float4>(at) = float4{sum[0], sum[1], sum[2], sum[3]};
-    }
-}
 
 // Of a team's warps the sums of its row m and the tile's row r.
-template <u32 kLaneRows>
 AKUNU_DEVICE float team_sum(u32 sums, u32 warps, u32 m, u32 r) {
-    constexpr u32 kBlockRows = 4 * kLaneRows;
-    const u32 lane = r % 8 * 4 + m % kBlockRows / kLaneRows;
-    const u32 at = sums + lane_sums(m / kBlockRows, lane) + (r / 8 * kLaneRows + m % kLaneRows) * 4;
+    const u32 lane = r % 8 * 4 + m % kColumnRows / 2;
+    const u32 at = sums + lane_sums(m / kColumnRows, lane) + (r / 8 * 2 + m % 2) * 4;
     float v = 0.0f;
     AKUNU_UNROLL
     for (u32 w = 0; w < kWarps; ++w) {
@@ -314,38 +250,32 @@ AKUNU_DEVICE float team_sum(u32 sums, u32 warps, u32 m, u32 r) {
 }
 
 // The results of some tiles, or of pairs, whose sums begin there.
-template <u32 kLaneRows, typename Added>
-AKUNU_DEVICE void store_tiles(Block b, const TileJob& job, u32 rows, u32 team_warps, u32 first, u32 behind, u32 sums,
+template <typename Added>
+AKUNU_DEVICE void store_tiles(const TileJob& job, u32 rows, u32 team_warps, u32 first, u32 behind, u32 sums,
                               const Added& adapters) {
-    const u32 r = thread_id() % kTileRows;
-    u32 tile = first, m = thread_id() / kTileRows;
-    while (true) {
-        for (; m >= rows; m -= rows) ++tile;
-        if (tile >= behind) return;
-        const u32 row = tile * kTileRows + r;
-        if (row < job.rows[0]) {
-            const u32 team =
-                sums + ((tile - first) << job.pairs) * kTileSumsBytes + m / kTeamRows * team_warps * kWarpSumsBytes;
-            const auto sum = [&](u32 at) { return team_sum<kLaneRows>(at, team_warps, m % kTeamRows, r); };
-            const auto add = [&](float v, u32 matrix) { return adapters.add(v, matrix, m, row, kFewMemory.tiles); };
-            const float v = add(job.factor[0] * sum(team), 0);
-            store_few(b, m, row, v, job.pairs ? add(job.factor[1] * sum(team + kTileSumsBytes), 1) : 0.0f);
-        }
-        m += kThreads / kTileRows;
-    }
+    const auto tile_of = [&](u32 i) { return first + i; };
+    each_result(job, rows, behind - first, tile_of, [&](u32 i, u32 m, u32 r, const TileRow& at, u32) {
+        const u32 team = sums + (i << job.pairs) * kTileSumsBytes + m / kTeamRows * team_warps * kWarpSumsBytes;
+        const auto result = [&](u32 of, u32 matrix) {
+            const float v = job.factor[matrix] * team_sum(of, team_warps, m % kTeamRows, r);
+            return at.there ? adapters.add(v, matrix, m, at.row, kFewMemory.tiles) : 0.0f;
+        };
+        const float v = result(team, 0);
+        const float up = job.pairs ? result(team + kTileSumsBytes, 1) : 0.0f;
+        store_result(job, at, m, v, up, result_base(job, at, m));
+    });
 }
 
-template <u32 kReader, typename Products, typename Added>
-AKUNU_DEVICE_CALL void few_rows_by(Block b) {
+template <u32 kReader, typename Added>
+AKUNU_DEVICE_CALL void half_rows(Block b) {
+    using T = Columns<kReader>;
     constexpr TileLayout kLayout = tile_layout(kReader);
     constexpr u32 kSlotSteps = kLayout.slot_units(kSizes.slot_bytes) * kLayout.steps();
-    constexpr u32 kBlocks = Products::kBlocks, kLaneRows = Products::kLaneRows;
     const TileJob& job = b.job(0);
     const u32 rows = ring_rows(b.command()), lane = lane_id(), warp = warp_id();
-    const FewInputs in(b.buffer<u16>(0), rows, job.inputs(), Products::kPad);
+    const FewInputs in(b.buffer<u16>(0), rows, job.inputs(), kFewPad);
     const u32 end = job.end, pass = few_pass(kSizes, job.pairs);
     const u32 team_warps = kWarps / larger(1, in.columns / kTeamRows), m0 = warp / team_warps * kTeamRows;
-    const Products products(in, m0, warp, lane);
     RingReader ring(warp);
     u32 staged = job.k;  // from which input on
     const Added adapters(b, job, rows);
@@ -356,55 +286,60 @@ AKUNU_DEVICE_CALL void few_rows_by(Block b) {
     for (u32 first = job.begin; first < end; first += pass) {
         const u32 behind = smaller(first + pass, end);
         for (u32 k0 = 0; k0 < job.k; k0 += in.chunk()) {
-            const u32 chunk_end = smaller(k0 + in.chunk(), job.k), step_end = chunk_end / kStepInputs;
+            const u32 step_end = smaller(k0 + in.chunk(), job.k) / kStepInputs;
             if (k0 != staged) {
                 sync_block();  // what is there has been read
-                products.stage(k0, chunk_end);
+                stage_few<T>(in, k0);
                 sync_block();
                 staged = k0;
             }
             for (u32 part = first << job.pairs; part < behind << job.pairs; ++part) {
                 const u32 to = tiles + (part - (first << job.pairs)) * kTileSumsBytes + warp * kWarpSumsBytes;
-                float sum[kBlocks][2 * kLaneRows] = {};
+                const auto place = [&](u32 n) -> float4& { return shared_at<float4>(to + lane_sums(n, lane)); };
+                float sum[2][4] = {};
                 if (k0 != 0) {
                     AKUNU_UNROLL
-                    for (u32 n = 0; n < kBlocks; ++n) load_lane_sums(to + lane_sums(n, lane), sum[n]);
+                    for (u32 n = 0; n < 2; ++n) {
+                        const float4 v = place(n);
+                        sum[n][0] = v.x, sum[n][1] = v.y, sum[n][2] = v.z, sum[n][3] = v.w;
+                    }
                 }
                 for (u32 from = k0 / kStepInputs; from < step_end; from += kSlotSteps) {
                     const u32 slot = ring.wait(), behind_slot = smaller(from + kSlotSteps, step_end);
                     // Of a team's warps each has every so manieth step.
                     for (u32 step = from + (warp - from) % team_warps; step < behind_slot && m0 < rows;
                          step += team_warps) {
-                        products.multiply(slot + (step - from) / kLayout.steps() * kLayout.unit_bytes(), step,
-                                          step - k0 / kStepInputs, sum);
+                        multiply_few<T>(in, m0, slot + (step - from) / kLayout.steps() * kLayout.unit_bytes(), step,
+                                        step * kStepInputs - k0, lane, sum);
                     }
                     ring.free(lane);
                 }
                 if (k0 == 0 && part == first << job.pairs) sync_block();  // the pass before has been added up
                 AKUNU_UNROLL
-                for (u32 n = 0; n < kBlocks; ++n) store_lane_sums(to + lane_sums(n, lane), sum[n]);
+                for (u32 n = 0; n < 2; ++n) place(n) = float4{sum[n][0], sum[n][1], sum[n][2], sum[n][3]};
             }
         }
         if (first == job.begin) adapters.take(kFewMemory.tiles);
         sync_block();
-        store_tiles<kLaneRows>(b, job, rows, team_warps, first, behind, tiles, adapters);
+        store_tiles(job, rows, team_warps, first, behind, tiles, adapters);
     }
     ring.keep(warp, lane);
 }
 
+// Of `second` and the others of a command's jobs: see byte_rows.
 template <u32 kReader, typename Added>
-AKUNU_DEVICE void few_rows_with(Block b) {
-    if constexpr (kReader == kReadQ4_K || kReader == kReadQ6_K) {
-        if (ring_rows(b.command()) <= kByteRows) return few_rows_by<kReader, ByteProducts<kReader>, Added>(b);
+AKUNU_DEVICE void few_rows_with(Block b, u32 second) {
+    if constexpr (input_parts(kReader) == 1) {
+        if (any_of_warp(ring_rows(b.command()) <= kByteRows)) return byte_rows<kReader, Added>(b, second);
     }
-    few_rows_by<kReader, HalfProducts<kReader>, Added>(b);
+    half_rows<kReader, Added>(b);
 }
 template <u32 kReader>
-AKUNU_DEVICE void few_rows(Block b) {
+AKUNU_DEVICE void few_rows(Block b, u32 second) {
 #if AKUNU_ADAPTERS
-    if (any_of_warp(is_adapted(b))) return few_rows_with<kReader, FewAdapters>(b);
+    if (any_of_warp(is_adapted(b))) return few_rows_with<kReader, FewAdapters>(b, second);
 #endif
-    few_rows_with<kReader, NoAdapters>(b);
+    few_rows_with<kReader, NoAdapters>(b, second);
 }
 
 }  // namespace akunu::cuda

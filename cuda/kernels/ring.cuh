@@ -44,9 +44,9 @@ AKUNU_DEVICE const u8* tile_at(const Stream& s, u32 tile) {
     return reinterpret_cast<const u8*>(matrix) + u64(tile) * s.tile_bytes;
 }
 
-// The slots of a chain in the order in which row_tiles and few_rows take them: request(from, bytes) of each, until it
-// says false. What a stream has is in registers, since how soon a copy follows the one before is what bounds the
-// bandwidth.
+// The slots of a chain in the order in which row_tiles, byte_rows and few_rows take them: request(from, bytes) of each,
+// until it says false. What a stream has is in registers, since how soon a copy follows the one before is what bounds
+// the bandwidth.
 template <typename F>
 struct EachSlot {
     const F& request;
@@ -65,7 +65,8 @@ struct EachSlot {
     }
     AKUNU_DEVICE bool share(const Stream& s, u32 rows) const {
         const u32 tiles = s.pairs ? s.tiles[0] : s.tiles[0] + s.tiles[1] + s.tiles[2];
-        const Share mine = share_of(tiles, s.pairs, s.k);
+        if (rows - 2 < kByteRows - 1 && s.byte_slot_bytes != 0) return byte_share(s, tiles);
+        const Share mine = share_of(tiles, s.pairs, s.k, 0);
         const u32 chunk = rows == 1 ? s.k : few_chunk(kSizes, rows, s.k), pass = few_pass(kSizes, s.pairs);
         const u32 bytes = chunk >= s.k ? s.tile_bytes : s.tile_bytes / (s.k / kStepInputs) * (chunk / kStepInputs);
         for (u32 first = mine.begin; first < mine.end; first += pass) {
@@ -75,6 +76,42 @@ struct EachSlot {
                     if (!tile(s, i, from, to)) return false;
                 }
             }
+        }
+        return true;
+    }
+    // Of what byte_rows takes: the block's tiles, and its part of their inputs, in chunks; the slots of some tiles come
+    // in turn. Those of pairs are counted one by one.
+    AKUNU_DEVICE bool byte_share(const Stream& s, u32 all) const {
+        const bool split = s.split > 1;
+        const SplitShare mine =
+            split ? split_share(all, s.split) : SplitShare{0, share_of(all, s.pairs, s.k, s.second)};
+        const u32 step_bytes = s.tile_bytes / (s.k / kStepInputs), pass = byte_pass(kSizes, s.pairs);
+        const auto bytes_of = [&](u32 inputs) { return inputs / kStepInputs * step_bytes; };
+        const u32 begin = split ? bytes_of(split_begin(s.k, s.split, mine.part)) : 0;
+        const u32 end = split ? bytes_of(split_begin(s.k, s.split, mine.part + 1)) : s.tile_bytes;
+        const u32 chunk = bytes_of(byte_chunk(kSizes, longest_part(s.k, s.split)));
+        for (u32 first = mine.tiles.begin; first < mine.tiles.end; first += pass) {
+            const u32 left_tiles = mine.tiles.end - first;
+            const u32 behind = (first + (left_tiles < pass ? left_tiles : pass)) << s.pairs;
+            for (u32 from = begin; from < end; from += chunk) {
+                const u32 left = end - from, to = from + (left < chunk ? left : chunk);
+                for (u32 i = first << s.pairs; i < behind; i += kSizes.byte_tiles) {
+                    const bool both = kSizes.byte_tiles == 2 && i + 1 < behind;
+                    if (!byte_tiles(s, i, both, from, to)) return false;
+                }
+            }
+        }
+        return true;
+    }
+    // Requests the bytes [from, end) of tile i, and of the next one.
+    AKUNU_DEVICE bool byte_tiles(const Stream& s, u32 i, bool both, u32 from, u32 end) const {
+        const u64 apart = s.at[1] - s.at[0];
+        const u8* const first = tile_at(s, i >> s.pairs) + (i & s.pairs) * apart;
+        const u8* const second = !both ? nullptr : s.pairs ? first + apart : tile_at(s, i + 1);
+        for (u32 done = from; done < end; done += s.byte_slot_bytes) {
+            const u32 left = end - done, bytes = left < s.byte_slot_bytes ? left : s.byte_slot_bytes;
+            if (!request(first + done, bytes)) return false;
+            if (both && !request(second + done, bytes)) return false;
         }
         return true;
     }

@@ -2,8 +2,8 @@
 // that its threads only look it up.
 #pragma once
 
+#include "few_layout.h"
 #include "platform.cuh"
-#include "tile_layout.h"
 
 namespace akunu::cuda {
 
@@ -20,11 +20,23 @@ AKUNU_DEVICE u32 share_place(u32 pairs, u32 k) {
     const u32 first = pairs ? blocks_with_less(k / kTileRows) : 0;
     return block_id() + (block_id() < first ? grid_blocks() : 0) - first;
 }
-AKUNU_DEVICE Share share_of(u32 tiles, u32 pairs, u32 k) {
-    const u32 at = share_place(pairs, k);
+// Of several rows' second stream those have a tile who have one less of the first.
+AKUNU_DEVICE Share share_of(u32 tiles, u32 pairs, u32 k, u32 second) {
+    const u32 place = share_place(pairs, k), at = second ? grid_blocks() - 1 - place : place;
     const u32 each = tiles / grid_blocks(), less = blocks_with_less(tiles);
     const u32 begin = at * each + (at > less ? at - less : 0);
     return {begin, begin + each + (at >= less)};
+}
+
+// The same where the inputs are dealt to blocks, too: which part of them the block has, and of which tiles.
+struct SplitShare {
+    u32 part;
+    Share tiles;
+};
+AKUNU_DEVICE SplitShare split_share(u32 tiles, u32 parts) {
+    const u32 blocks = grid_blocks() / parts, at = block_id() / parts, part = block_id() % parts;
+    if (at >= blocks) return {part, {0, 0}};
+    return {part, {tiles * at / blocks, tiles * (at + 1) / blocks}};
 }
 
 // The tiles of up to three matrices, one behind the other. Pairs: those of two in turn.
@@ -32,7 +44,7 @@ struct alignas(16) TileJob {
     u32 k, begin, end;  // inputs of a row, with the zeros behind them; the block's tiles
     u32 pairs;          // 1: each counts for two
     u32 rows[3];        // of the matrices, of a pair of one
-    u32 normed;         // 1: the inputs are F32 that are to be normalised
+    u32 stride;         // floats from a row's results to the next one's; 0: as many as it has
     float factor[3];    // of the matrices' weights
     float cap;
     u64 y[3];       // F32 results of the matrices; of pairs the F32 and F16 ones, in the `formats` that are asked for
@@ -40,8 +52,11 @@ struct alignas(16) TileJob {
     u64* words[3];  // the same results, of pairs the F16 ones, with a number; null: nowhere
     float eps, of_input;  // of the norm; one by the number of inputs
     u32 number;
-    unsigned short adds, zeros;  // 1: to what is there; inputs that are none
-    unsigned short activation, formats;
+    unsigned short zeros;  // inputs that are none
+    unsigned char normed;  // 1: the inputs are F32 that are to be normalised
+    unsigned char adds;    // 1: to what is there
+    unsigned char activation, formats;
+    unsigned char split, part;  // in how many parts the inputs are dealt to blocks, and which one is the block's
 #if AKUNU_CARDS > 1
     u32 sum;  // of all cards, counted from 1; 0: the results are the card's own
 #endif
@@ -61,13 +76,14 @@ AKUNU_DEVICE TileJob tile_job(const Command& c, u32 stream, u64* words, u32 numb
     job.words[0] = words;
     job.number = number;
     u32 first = 0;  // of the command's weights
+    u32 split = 0;
     const auto gate_up = [&](u32 n, u32 out, u32 activation, u32 formats) {
         job.pairs = 1;
         job.rows[0] = n;
         job.y[0] = c.buffers[out];
         job.y[1] = c.buffers[out + 1];
-        job.activation = static_cast<unsigned short>(activation);
-        job.formats = static_cast<unsigned short>(formats);
+        job.activation = static_cast<unsigned char>(activation);
+        job.formats = static_cast<unsigned char>(formats);
     };
     switch (c.op) {
         case kOpMatmul: {
@@ -75,9 +91,11 @@ AKUNU_DEVICE TileJob tile_job(const Command& c, u32 stream, u64* words, u32 numb
             job.k = p.k;
             job.rows[0] = p.n;
             job.y[0] = c.buffers[2];
+            job.stride = p.y_stride;
             if (p.has_bias) job.bias[0] = c.buffers[3];
             job.adds = p.accumulate != 0;
             job.cap = p.softcap;
+            if (p.rows != 1) split = c.params[kSplitWord];
             break;
         }
         case kOpGateUp: {
@@ -106,7 +124,8 @@ AKUNU_DEVICE TileJob tile_job(const Command& c, u32 stream, u64* words, u32 numb
             for (u32 i = first; i < end; ++i) {
                 if (c.weights[i].codes) job.rows[i - first] = rows[i];
                 job.y[i - first] = c.buffers[5] + results[i] * 4;
-                job.words[i - first] = words ? words + biases[i] : nullptr;  // with nothing between them
+                // With nothing between them, those of all rows of a matrix one behind the other.
+                job.words[i - first] = words ? words + c.params[kNormedRowsWord] * biases[i] : nullptr;
                 if (p.has_bias) job.bias[i - first] = c.buffers[6] + biases[i] * 4;
             }
         }
@@ -118,9 +137,13 @@ AKUNU_DEVICE TileJob tile_job(const Command& c, u32 stream, u64* words, u32 numb
     const u32 padded = padded_inputs(job.k);
     job.zeros = static_cast<unsigned short>(padded - job.k);
     job.k = padded;
-    const Share share = share_of(job.tiles(), job.pairs, job.k);
-    job.begin = share.begin;
-    job.end = share.end;
+    const u32 second = stream != 0 && c.params[kNormedRowsWord] != 1;
+    const SplitShare share =
+        split > 1 ? split_share(job.tiles(), split) : SplitShare{0, share_of(job.tiles(), job.pairs, job.k, second)};
+    job.begin = share.tiles.begin;
+    job.end = share.tiles.end;
+    job.split = static_cast<unsigned char>(split > 1 ? split : 1);
+    job.part = static_cast<unsigned char>(share.part);
     return job;
 }
 

@@ -240,9 +240,10 @@ AKUNU_DEVICE Command& command_in(u32 slot) { return reinterpret_cast<Command*>(s
 
 // For a command whose weights could come through the ring.
 AKUNU_DEVICE u32 ring_rows(const Command& c) {
-    return c.op == kOpMatmul   ? reinterpret_cast<const MatmulParams*>(c.params)->rows
-           : c.op == kOpGateUp ? reinterpret_cast<const GateUpParams*>(c.params)->rows
-                               : 1;
+    return c.op == kOpMatmul                             ? reinterpret_cast<const MatmulParams*>(c.params)->rows
+           : c.op == kOpGateUp                           ? reinterpret_cast<const GateUpParams*>(c.params)->rows
+           : c.op == kOpNormQkv || c.op == kOpNormGateUp ? c.params[kNormedRowsWord]
+                                                         : 1;
 }
 AKUNU_DEVICE bool rows_take_ring(u32 rows) { return rows - 1 < kFewRows; }
 // The readers of its weights that do. The host has said which could; of those with many rows none do.
@@ -264,7 +265,7 @@ AKUNU_DEVICE void enter(const Launch& launch, u32 slot) {
     now.at = before.next;
     now.next = place_behind(launch, now.at);
     now.begins = now.at.segment == 0 && now.at.command == 0;
-    const bool by_words = c.reads_words && launch.slots != 0 && !launch.times;
+    const bool by_words = block_state().segment.rows <= c.reads_words && launch.slots != 0 && !launch.times;
     now.waits = !now.begins && (now.at.command == 0 || launch.times || (c.barrier && !by_words));
     now.number = before.number + 1;
 #if AKUNU_CARDS > 1
@@ -272,7 +273,7 @@ AKUNU_DEVICE void enter(const Launch& launch, u32 slot) {
 #endif
     const auto words = [&](u32 number) { return launch.words + number % kWordBuffers * kMostWords; };
     now.taken = by_words ? words(before.number) : nullptr;
-    now.left = c.writes_words && launch.slots != 0 ? words(now.number) : nullptr;
+    now.left = block_state().segment.rows <= c.writes_words && launch.slots != 0 ? words(now.number) : nullptr;
     const u32 turn = now.begins || now.waits || by_words ? 0 : before.turn;
     now.first = block_id() + (block_id() < turn ? grid_blocks() : 0) - turn;
     now.turn = turn + kTurn;

@@ -10,6 +10,7 @@
 #include <set>
 #include <string>
 #include <type_traits>
+#include <utility>
 
 #include "../cpp/check.h"
 #include "../cpp/synthetic_model.h"
@@ -31,7 +32,7 @@ Geometry geometry() { return {chip().shared_bytes, chip().multiprocessors}; }
 // Why the commands are refused; empty where they are not.
 std::string refusal(const DispatchTable& t, std::span<const Command> commands, std::span<const Stream> streams) {
     try {
-        check_schedule(t, commands, streams, geometry().sizes().slot_bytes);
+        check_schedule(t, commands, streams, geometry().sizes());
         return {};
     } catch (const DeviceError& e) {
         return e.what();
@@ -121,10 +122,11 @@ void mutate(const DispatchTable& t, std::vector<Command> commands, std::vector<S
         field(c.reads_words, 1 - c.reads_words, "words that are not there, or that nobody reads");
         field(c.writes_words, 1 - c.writes_words, "words that nobody reads, or that are not there");
         if (c.op != kOpDecodeAttention || !c.as_before) field(c.as_before, 1, "a shape that nobody has found out");
-        if (i != 0 && !c.reads_words && (t.max_rows != 1 || !may_read_words(c, commands[i - 1]))) {
-            commands[i - 1].writes_words = 1;
-            field(c.reads_words, 1, "words of another command");
-            commands[i - 1].writes_words = 0;
+        const u32 most = t.max_rows == 1 ? 1 : kByteRows;
+        if (i != 0 && (c.reads_words || !rows_by_words(c, commands[i - 1], most))) {
+            const u32 kept = std::exchange(commands[i - 1].writes_words, most + 1);
+            field(c.reads_words, most + 1, "words of another command, or of more rows");
+            commands[i - 1].writes_words = kept;
         }
         field(c.reduces, 1 - c.reduces, "a sum of several GPUs that is none, or that is left out");
         field(c.n_patches, 4, "too many patches");
@@ -147,6 +149,10 @@ void mutate(const DispatchTable& t, std::vector<Command> commands, std::vector<S
         wrong([](Stream& s) { --s.tiles[0]; }, "a tile too few");
         wrong([](Stream& s) { s.slot_bytes = geometry().sizes().slot_bytes + 16; }, "more than a slot holds");
         wrong([](Stream& s) { s.slot_bytes = 0; }, "nothing in a slot");
+        wrong([](Stream& s) { s.byte_slot_bytes = geometry().sizes().byte_slot_bytes + 16; }, "more of a few rows");
+        wrong([](Stream& s) { s.byte_slot_bytes = s.byte_slot_bytes ? 0 : 16; }, "slots of bytes for others");
+        wrong([](Stream& s) { s.split = s.split ? 0 : 2; }, "inputs that are dealt to others");
+        wrong([](Stream& s) { s.second = 1 - s.second; }, "tiles of other blocks");
         wrong([](Stream& s) { s.tile_bytes *= 2; }, "tiles behind the end");
         wrong([](Stream& s) { s.k *= 2; }, "other inputs");
         wrong([](Stream& s) { s.pairs = 1 - s.pairs; }, "tiles in turn that are not");
@@ -164,6 +170,12 @@ void mutate(const DispatchTable& t, std::vector<Command> commands, std::vector<S
     streams.pop_back();
     streams.pop_back();
     caught(n.streams, "a stream that is missing");
+}
+
+void mutate_all(const DispatchTable& t, const Schedules& s, Counts& n) {
+    mutate(t, s.plain, s.streams, n);
+    mutate(t, s.fused, s.fused_streams, n);
+    if (t.phase == "batch") mutate(t, s.few, s.few_streams, n);
 }
 
 void refused(DispatchTable t, const char* what, const char* why) {
@@ -296,14 +308,28 @@ LayerCounts adapted_layer(DType weights, Phase phase, Counts& n, const std::vect
     engine->adapters().add(adapter_of(*engine, 16, values, parts));
     const DispatchTable& table = engine->adapters().body(phase).table;
     const Schedules s = compile_schedules(table, geometry());
-    mutate(table, s.plain, s.streams, n);
-    mutate(table, s.fused, s.fused_streams, n);
+    mutate_all(table, s, n);
     LayerCounts found;
     for (const Command& c : s.fused) {
         if (table.labels[c.label].layer != 1) continue;
         ++found.commands;
         found.barriers += c.barrier && !c.reads_words;
-        found.words += c.reads_words;
+        found.words += c.reads_words != 0;
+    }
+    return found;
+}
+
+// Commands of a layer of up to kByteRows rows, and what they wait for.
+LayerCounts layer_of_few(DType weights) {
+    const auto engine = planned(synthetic_model(weights));
+    LayerCounts found;
+    for (const Program* p : Inspector(*engine).replay_of({Phase::kBatch, 4, 0}).programs) {
+        for (const Command& c : compile_schedules(p->table, geometry()).few) {
+            if (p->table.labels[c.label].layer != 1) continue;
+            ++found.commands;
+            found.barriers += c.barrier && !c.reads_words;
+            found.words += c.reads_words == kByteRows;
+        }
     }
     return found;
 }
@@ -381,8 +407,7 @@ int main() {
         for (const Segment& segment : segments) {
             const Program* const p = segment.program;
             const Schedules s = compile_schedules(p->table, geometry());
-            mutate(p->table, s.plain, s.streams, n);
-            mutate(p->table, s.fused, s.fused_streams, n);
+            mutate_all(p->table, s, n);
             const auto sums = std::ranges::count(p->table.commands, Op::kAllReduce, &DispatchCmd::op);
             const auto joined = std::ranges::count(s.fused, 1u, &Command::reduces);
             if (p->table.phase == "decode") {
@@ -399,8 +424,7 @@ int main() {
             for (const Segment& segment : segments) {
                 const Program* const p = segment.program;
                 const Schedules s = compile_schedules(p->table, geometry());
-                mutate(p->table, s.plain, s.streams, n);
-                mutate(p->table, s.fused, s.fused_streams, n);
+                mutate_all(p->table, s, n);
             }
         }
         check_tables(Inspector(*engine).segments_of({Phase::kDecode, 1, 0}).front().program->table);
@@ -414,13 +438,12 @@ int main() {
         for (const Segment& segment : segments) {
             const Program* const p = segment.program;
             const Schedules s = compile_schedules(p->table, geometry());
-            mutate(p->table, s.plain, s.streams, n);
-            mutate(p->table, s.fused, s.fused_streams, n);
+            mutate_all(p->table, s, n);
             for (const Command& c : s.fused) {
                 if (p->table.labels[c.label].layer != layer) continue;
                 ++found.commands;
                 found.barriers += c.barrier && !c.reads_words;
-                found.words += c.reads_words;
+                found.words += c.reads_words != 0;
             }
         }
         return found;
@@ -439,6 +462,9 @@ int main() {
         check(adapted_layer(DType::Q4_0, Phase::kDecode, n, parts) == LayerCounts{5, 0, 5}, "one row with some");
         check(adapted_layer(DType::Q4_0, Phase::kBatch, n, parts) == LayerCounts{9, 7, 0}, "a few rows with some");
     }
+    // Up to four rows of codes have norms in their matmuls, and words; with floats norms are commands.
+    check(layer_of_few(DType::Q4_0) == LayerCounts{5, 0, 5}, "four rows of codes");
+    check(layer_of_few(DType::F16) == LayerCounts{9, 7, 0}, "four rows of floats");
     check(adapted_layer(DType::Q5_1, Phase::kDecode, n) == LayerCounts{25, 12, 0}, "weights that are not in tiles");
     check_adapted();
     std::printf("refused: %d barriers, %d swaps, %d addresses, %d fields, %d streams\n", n.barriers, n.swaps,
@@ -469,7 +495,7 @@ int main() {
         const Program* const p = segment.program;
         const Schedules s = compile_schedules(p->table, geometry());
         const auto begin = std::chrono::steady_clock::now();
-        check_schedule(p->table, s.fused, s.fused_streams, geometry().sizes().slot_bytes);
+        check_schedule(p->table, s.fused, s.fused_streams, geometry().sizes());
         const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - begin;
         std::printf("%s: %zu commands checked in %.3f ms\n", p->table.phase.c_str(), s.fused.size(), took.count());
         // Five commands a layer; the first waits for the embedding.

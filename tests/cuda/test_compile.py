@@ -83,7 +83,7 @@ def log_of(
 
 
 def test_the_names_here_are_those_of_the_kernels() -> None:
-    assert (OPS[0], OPS[-1], READERS[0], READERS[-1]) == ("Embed", "AllReduce", "F32", "FloatCodes")
+    assert (OPS[0], OPS[-1], READERS[0], READERS[-1]) == ("Embed", "Advance", "F32", "FloatCodes")
 
 
 @pytest.mark.long  # each time: attention for GPUs other than Hopper's is compiled nowhere else

@@ -56,12 +56,14 @@ def synthetic(
     threads: int = 1,
     group: int = 1,
     weights: str = "f32",
+    ffn_dim: int = 0,
     **options: object,
 ) -> OneEngine:
     """Random weights. Their pattern repeats: with `dim` 32 after 8186 tokens, with 33 hardly ever.
 
-    `group`: query heads of a KV head.
+    `group`: query heads of a KV head. The feed-forward has twice `dim` elements where no number is given.
     """
+    ffn_dim = ffn_dim or 2 * dim
     n_heads = max(1, dim // head_dim)
     config = configs.plain(
         dim=dim,
@@ -69,7 +71,7 @@ def synthetic(
         n_heads=n_heads,
         n_kv_heads=n_heads // group,
         head_dim=head_dim,
-        ffn_dim=2 * dim,
+        ffn_dim=ffn_dim,
         vocab_size=vocab,
         context_length=4096,
         inv_freq=np.geomspace(1, 1e-4, head_dim // 2, dtype=np.float32),
@@ -84,8 +86,8 @@ def synthetic(
         shapes |= {f"layers.{n}.{part}_norm": (dim, 0) for part in ("attn", "ffn")}
         shapes |= {f"layers.{n}.attn_{part}": (q_dim // (1 if part == "q" else group), dim) for part in "qkv"}
         shapes[f"layers.{n}.attn_output"] = (dim, q_dim)
-        shapes |= {f"layers.{n}.ffn_{part}": (2 * dim, dim) for part in ("gate", "up")}
-        shapes[f"layers.{n}.ffn_down"] = (dim, 2 * dim)
+        shapes |= {f"layers.{n}.ffn_{part}": (ffn_dim, dim) for part in ("gate", "up")}
+        shapes[f"layers.{n}.ffn_down"] = (dim, ffn_dim)
     tensors = {name: TensorRef(name, 0, rows, cols) for name, (rows, cols) in shapes.items()}
     spec = ModelSpec(config=config, tensors=tensors)
     options = {"device": DEVICE, "context": context, "threads": threads, **options}

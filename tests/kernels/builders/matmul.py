@@ -43,7 +43,7 @@ def matmul_input(p: Problem, dev: Traits, dtype: str, x: ref.F32) -> tuple[str, 
 _CODE_TILES = {"q4_0": 128, "q8_0": 128, "mxfp4": 128, "q4_k": 256, "q6_k": 256}
 
 
-#: Rows up to which CUDA multiplies K-quants' codes as whole numbers: kByteRows of cuda/kernels/few_layout.h.
+#: Rows up to which CUDA multiplies codes in tiles as whole numbers: kByteRows of cuda/kernels/few_layout.h.
 _CODE_ROWS = 4
 
 
@@ -57,7 +57,7 @@ def row_bound(dev: Traits, dtype: str, k: int) -> float:
 def _bound(dev: Traits, dtype: str, fmt: str, rows: int, k: int, whole: bool) -> float:
     if whole and is_float(dtype):
         return FIXED_MATMUL_NMSE if dev.isa in FIXED else EXACT_NMSE
-    if rows == 1 or (rows <= _CODE_ROWS and dev.isa.startswith(CUDA) and dtype in ("q4_k", "q6_k")):
+    if rows == 1 or (rows <= _CODE_ROWS and dev.isa.startswith(CUDA)):
         return row_bound(dev, dtype, k)
     return (
         F16_TILE_NMSE
