@@ -50,7 +50,7 @@ def test_every_test_runs_in_test_or_in_test_long_and_all_in_test_all() -> None:
 
 
 @pytest.mark.parametrize(
-    ("goal", "parts"), [(["test"], 4), (["test", "TESTARGS=-k name"], 1), (["test-all"], None)], ids=str
+    ("goal", "parts"), [(["test"], 6), (["test", "TESTARGS=-k name"], 1), (["test-all"], None)], ids=str
 )
 def test_make_test_draws_of_tables_where_it_runs_everything(goal: list[str], parts: int | None) -> None:
     """A person's own choice stands, and a part of the tests is run with every case."""
