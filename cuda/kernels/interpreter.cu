@@ -111,14 +111,18 @@ AKUNU_DEVICE void run_row(Block b, u32 readers) {
 AKUNU_DEVICE_CALL void run_adapted_row(Block b, u32 readers) { run_row<RowAdapter>(b, readers); }
 #endif
 
+// Whether weights of a type meet a few rows.
+constexpr bool meets_few_rows(u32 reader) {
+    return tile_layout(reader).inputs != 0 &&
+           (kUses<kOpMatmul> || kUses<kOpGateUp> || kUses<kOpNormQkv> || kUses<kOpNormGateUp>);
+}
 // A few rows, of weights of up to two types.
-constexpr bool kHasRows = kUses<kOpMatmul> || kUses<kOpGateUp> || kUses<kOpNormQkv> || kUses<kOpNormGateUp>;
 AKUNU_DEVICE void run_few(Block b, u32 readers) {
     for (u32 second = 0; second < 2; ++second, readers >>= 8) {
         switch (same_in_warp((readers & 255) - 1)) {
-#define X(reader)                                                                               \
-    case reader:                                                                                \
-        if constexpr (tile_layout(reader).inputs != 0 && kHasRows) few_rows<reader>(b, second); \
+#define X(reader)                                                          \
+    case reader:                                                           \
+        if constexpr (meets_few_rows(reader)) few_rows<reader>(b, second); \
         break;
             AKUNU_READERS
 #undef X

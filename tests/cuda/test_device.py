@@ -304,7 +304,7 @@ try:
 except akunu.DeviceError as error:
     print(error)
 """
-    done = run(code, EMULATOR_MEMORY_MB="4")
+    done = run(code, EMULATOR_MEMORY_MB="7")
     why = "the weights have 10 MB, and 3 MB of the device's memory are left"
     lines = ["True None", f"the model runs on cpu, not on cuda: {why}", why]
     assert done.stdout.splitlines() == lines, done.stderr
