@@ -27,7 +27,7 @@ __all__ = ["open_with_head", "settings_for"]
 COMMON: Final = 512
 """Tokens of outputs."""
 BIAS: Final = 1e5
-"""Of their logits: more than any noise at any temperature."""
+"""What is added to the logits of these: more than any noise at any temperature."""
 COLDEST: Final = 0.3
 HOTTEST: Final = 1e3
 """Temperatures between which all acceptances are."""

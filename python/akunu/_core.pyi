@@ -546,11 +546,11 @@ class Engine:
     def draft_and_verify(
         self, sequences: Sequence[tuple[int, int]], drafts: int, steps: int, common: bool = False
     ) -> tuple[list[Chunk], BaseException | None]:
-        """Draw tokens in up to `steps` steps, before each of which the head writes so many drafts for all.
+        """Sample tokens in up to `steps` steps, before each of which the head writes so many drafts for all.
 
         For each (slot, limit) whose last token is to be run, and which was reserved for those steps: what
-        `step` would give, up to `limit` tokens (0: no limit). Where the head has no state of some text to go
-        on from it is one step without drafts.
+        `step` would give, up to `limit` tokens (0: no limit). Where the head has no state of some sequence to
+        go on from, it is one step without drafts.
         """
 
     def step(

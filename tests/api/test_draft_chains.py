@@ -56,7 +56,7 @@ def test_more_drafts_pay_in_a_chain_the_likelier_they_are() -> None:
 
 
 def test_all_sequences_of_a_chain_have_as_many_drafts() -> None:
-    """As many as there are rows for, and as pay for all together."""
+    """A chain has as many drafts as there are rows for, and as pay for all sequences together."""
     costs = costs_of(0.01)
     assert costs.worth_in_chain([0.95] * 4, 8, 32, 0.0)[1] == 7
     assert costs.worth_in_chain([0.95] * 4, 2, 32, 0.0)[1] == 2

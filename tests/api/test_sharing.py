@@ -79,6 +79,18 @@ def test_masks_count_as_rows_do(scheduler: Scheduler) -> None:
     assert owners_of(scheduler) == "aa"
 
 
+def test_masks_alone_say_nothing_while_no_step_was_measured(scheduler: Scheduler) -> None:
+    sharing = scheduler._planner._sharing
+    sequences = writing_sequences(scheduler, "abb")
+    sharing.costs = StepCosts()
+    sharing.ran("ab", 0.030, False)
+    for each in sequences:
+        each.constraint = Spelled([])
+    sharing.masked("a", 0.001)
+    sharing.masked("b", 0.005)
+    assert owners_of(scheduler) == "abb"
+
+
 @pytest.mark.parametrize(
     ("owners", "fixed"),
     [("abbbb", 0.010), ("aabb", 0.0), ("bbbb", 0.0)],

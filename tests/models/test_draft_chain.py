@@ -255,7 +255,7 @@ def test_log_probabilities_are_plain_decodings(opened: Open) -> None:
 
 
 def test_an_adapter_is_part_of_a_chain(hybrid: Open) -> None:
-    """Of one of two sequences; the head has none of it."""
+    """One of two sequences has an adapter, which changes nothing in the head."""
     engine, rng = hybrid(parallel=2), np.random.default_rng(4)
     tensors = {
         name: (

@@ -97,14 +97,14 @@ class Sharing:
         That is where its rows, and masks, more than double the time of theirs: as much time as its last step
         took is then theirs alone. So it has half of all, and where rows cost little, a step is for everybody.
         """
-        count = Counter(s.salt for s in (*writing, *prompts))
-        if len(count) < 2:
+        everybody = [*writing, *prompts]
+        count = Counter(s.salt for s in everybody)
+        if len(count) < 2 or not self.costs.known:
             return False
         left = Counter[str | None]()
-        for s in (*writing, *prompts):
+        for s in everybody:
             left[s.salt] += s.left
         heaviest = max(count, key=lambda owner: (count[owner], left[owner]))
-        everybody = [*writing, *prompts]
         seconds = self._usual([s for s in everybody if s.salt != heaviest])
         if not 0 < seconds <= min(self._owed, self._usual(everybody) / FOREIGN_TIMES):
             return False
