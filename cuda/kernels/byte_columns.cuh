@@ -73,12 +73,17 @@ template <u32 kReader>
 struct ByteColumns;
 
 // Codes of groups of 32 that have one scale each, a number of their own.
-template <BytePieces kOf>
+template <u32 kReader, BytePieces kOf>
 struct GroupColumns {
     static constexpr BytePieces kPieces = kOf;
+    static constexpr TileLayout kLayout = tile_layout(kReader);
     struct At {
         u32 codes, extras;
     };
+    // A lane's codes of a row are four bytes where a byte has two of them.
+    static AKUNU_DEVICE At at(u32 lane, u32) {
+        return {piece_at(lane / 4, 0) + lane % 4 * (kOf == kSideBySide ? 8 : 4), extras_at(kLayout, lane / 4)};
+    }
     template <typename Codes, typename Scales>
     static AKUNU_DEVICE void add_groups(const ByteStep<kOf>& in, Codes&& codes, Scales&& scales, float (&sum)[2]) {
         float part[2] = {};
@@ -96,7 +101,7 @@ struct GroupColumns {
         for (u32 upper = 0; upper < 2; ++upper) sum[upper] += in.factor * part[upper];
     }
     // Four F16 scales of each row.
-    static AKUNU_DEVICE auto half_scales(u32 unit, const At& at, u32 extra_bytes) {
+    static AKUNU_DEVICE auto half_scales(u32 unit, const At& at) {
         struct Scales {
             uint2 of[2];
             AKUNU_DEVICE float operator()(u32 group, u32 upper) const {
@@ -104,16 +109,12 @@ struct GroupColumns {
             }
         };
         return Scales{{shared_at<const uint2>(unit + at.extras),
-                       shared_at<const uint2>(unit + at.extras + kTileRows / 2 * extra_bytes)}};
+                       shared_at<const uint2>(unit + at.extras + kTileRows / 2 * kLayout.extra_bytes)}};
     }
 };
 
 template <>
-struct ByteColumns<kReadQ4_0> : GroupColumns<kOfBothHalves> {
-    static constexpr TileLayout kLayout = tile_layout(kReadQ4_0);
-    static AKUNU_DEVICE At at(u32 lane, u32) {
-        return {piece_at(lane / 4, 0) + lane % 4 * 4, extras_at(kLayout, lane / 4)};
-    }
+struct ByteColumns<kReadQ4_0> : GroupColumns<kReadQ4_0, kOfBothHalves> {
     static AKUNU_DEVICE void add(u32 unit, const At& at, const ByteStep<kPieces>& in, float (&sum)[2]) {
         const auto codes = [&](u32 group, u32 upper, u32& low, u32& high) {
             const u32 w = shared_at<const u32>(unit + at.codes + group * kPiece + upper * 512);
@@ -121,18 +122,14 @@ struct ByteColumns<kReadQ4_0> : GroupColumns<kOfBothHalves> {
             high = signed_nibbles(w);
         };
         float part[2] = {};  // 16 times what it counts
-        add_groups(in, codes, half_scales(unit, at, kLayout.extra_bytes), part);
+        add_groups(in, codes, half_scales(unit, at), part);
         sum[0] += part[0] * 0.0625f;
         sum[1] += part[1] * 0.0625f;
     }
 };
 
 template <>
-struct ByteColumns<kReadMxfp4> : GroupColumns<kOfBothHalves> {
-    static constexpr TileLayout kLayout = tile_layout(kReadMxfp4);
-    static AKUNU_DEVICE At at(u32 lane, u32) {
-        return {piece_at(lane / 4, 0) + lane % 4 * 4, extras_at(kLayout, lane / 4)};
-    }
+struct ByteColumns<kReadMxfp4> : GroupColumns<kReadMxfp4, kOfBothHalves> {
     static AKUNU_DEVICE void add(u32 unit, const At& at, const ByteStep<kPieces>& in, float (&sum)[2]) {
         const u32 exponents[2] = {shared_at<const u32>(unit + at.extras),
                                   shared_at<const u32>(unit + at.extras + kTileRows / 2 * kLayout.extra_bytes)};
@@ -145,18 +142,14 @@ struct ByteColumns<kReadMxfp4> : GroupColumns<kOfBothHalves> {
 };
 
 template <>
-struct ByteColumns<kReadQ8_0> : GroupColumns<kSideBySide> {
-    static constexpr TileLayout kLayout = tile_layout(kReadQ8_0);
-    static AKUNU_DEVICE At at(u32 lane, u32) {
-        return {piece_at(lane / 4, 0) + lane % 4 * 8, extras_at(kLayout, lane / 4)};
-    }
+struct ByteColumns<kReadQ8_0> : GroupColumns<kReadQ8_0, kSideBySide> {
     static AKUNU_DEVICE void add(u32 unit, const At& at, const ByteStep<kPieces>& in, float (&sum)[2]) {
         const auto codes = [&](u32 group, u32 upper, u32& first, u32& second) {
             const uint2 q = shared_at<const uint2>(unit + at.codes + piece_at(0, group * 2) + upper * 512);
             first = q.x;
             second = q.y;
         };
-        add_groups(in, codes, half_scales(unit, at, kLayout.extra_bytes), sum);
+        add_groups(in, codes, half_scales(unit, at), sum);
     }
 };
 
