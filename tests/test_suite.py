@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from itertools import pairwise
@@ -315,3 +316,15 @@ def test_seeds_in_a_row_draw_every_case_of_a_test_and_each_at_least_one() -> Non
         found = [drawn(range(count), seed, 3) for seed in (41, 42, 43)]
         assert set().union(*found) == set(range(count))
         assert all(found) or not count
+
+
+def test_clocks_and_sleeps_are_replaced_for_one_module() -> None:
+    """Not for the threads of servers and schedulers that other tests left running: see `own_view`."""
+    everyones = re.compile(r"setattr\(\s*(?:(?:time|asyncio)\s*,|\"(?:[\w.]+\.)?(?:time|asyncio)\.\w+\")")
+    assert everyones.search('setattr(time, "sleep"') and everyones.search('setattr("akunu.x.asyncio.sleep"')
+    found = [
+        str(path.relative_to(ROOT))
+        for path in ROOT.glob("tests/**/*.py")
+        if everyones.search(path.read_text())
+    ]
+    assert found == ["tests/test_suite.py"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import threading
-import time
 
 import numpy as np
 import pytest
@@ -12,8 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import akunu
-from akunu.api.scheduling import planning
+from akunu.api import generation
+from akunu.api.scheduling import planning, scheduler, sequence
 from akunu.base.errors import AkunuError, ContextLengthError, InvalidArgumentError
+from own_view import give_own_view
 
 from .conftest import END, TOKENS, as_bytes, make_model, word
 from .fakes import FakeEngine, scripted
@@ -24,6 +25,14 @@ PROMPT = [1, 10, 11, 12, 13, 14]
 def says(ids, **engine):
     """A model that answers PROMPT with `ids`."""
     return make_model(scripted(len(PROMPT), ids), **engine)
+
+
+def clock(monkeypatch):
+    """The time that generation sees: it passes as the test says."""
+    now = [0.0]
+    for module in (generation, scheduler, sequence):
+        give_own_view(monkeypatch, module, "time", perf_counter=lambda: now[0])
+    return now
 
 
 def cache_is_a_prefix_of(model, prompt, completion):
@@ -251,8 +260,7 @@ def test_the_text_does_not_depend_on_the_chunks(monkeypatch):
 
 
 def test_chains_ramp_up_to_what_fits_in_the_time(monkeypatch):
-    now = [0.0]
-    monkeypatch.setattr(time, "perf_counter", lambda: now[0])
+    now = clock(monkeypatch)
     model = make_model(context=1000)
     engine = model._engine
 
@@ -268,8 +276,7 @@ def test_chains_ramp_up_to_what_fits_in_the_time(monkeypatch):
 
 
 def test_a_slow_model_gives_single_tokens(monkeypatch):
-    now = [0.0]
-    monkeypatch.setattr(time, "perf_counter", lambda: now[0])
+    now = clock(monkeypatch)
     model = make_model()
 
     def work(engine: FakeEngine) -> None:
@@ -281,8 +288,7 @@ def test_a_slow_model_gives_single_tokens(monkeypatch):
 
 
 def test_times_are_the_engines_not_the_callers(monkeypatch):
-    now = [0.0]
-    monkeypatch.setattr(time, "perf_counter", lambda: now[0])
+    now = clock(monkeypatch)
     model = make_model(chunk=4)
 
     def work(engine: FakeEngine) -> None:

@@ -20,10 +20,12 @@ import soundfile
 
 import akunu
 from akunu.base.errors import ModelFileError
+from akunu.cli import recorder
 from akunu.cli.commands import transcribe
 from akunu.cli.console import visible
 from akunu.cli.recorder import LiveLine, recorded
 from akunu.speech.whisper_model import WhisperModel
+from own_view import give_own_view
 from speech import tiny
 from speech.babble import Babble
 from speech.test_live import Hearer, spoken, text_of
@@ -307,7 +309,7 @@ def test_a_device_that_is_gone_ends_the_sound(monkeypatch: pytest.MonkeyPatch) -
     class Device:
         buffer = open(os.devnull, "rb")  # noqa: SIM115
 
-    monkeypatch.setattr("akunu.cli.recorder.os.read", read)
+    give_own_view(monkeypatch, recorder, "os", read=read)
     pieces, failed = recorded(Device.buffer, 16000), pytest.raises(OSError, match="Input/output error")
     found = b""
     with failed:

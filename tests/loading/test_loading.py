@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import akunu
+from akunu.base import progress
 from akunu.base.errors import InvalidArgumentError, ModelFileError, UnsupportedError
 from akunu.base.progress import reporter
 from akunu.files.hub import download as hub
@@ -21,6 +22,7 @@ from akunu.loading import finding
 from akunu.loading import load as loading
 from akunu.loading.finding import find_model
 from akunu.loading.placement import present
+from own_view import give_own_view
 
 
 def touch(path):
@@ -238,7 +240,7 @@ def test_a_slow_load_shows_a_bar_and_clears_it(monkeypatch):
     monkeypatch.setattr(sys, "stderr", terminal := Terminal())
     monkeypatch.setenv("TERM", "xterm")
     now = [0.0]
-    monkeypatch.setattr("akunu.base.progress.time.monotonic", lambda: now[0])
+    give_own_view(monkeypatch, progress, "time", monotonic=lambda: now[0])
     with reporter(True, "Loading") as report:
         report(1, 10**9)
         now[0] = 1.0
@@ -249,7 +251,7 @@ def test_a_slow_load_shows_a_bar_and_clears_it(monkeypatch):
 def test_a_notebook_shows_a_line_that_is_written_over_and_cleared(monkeypatch):
     monkeypatch.setitem(sys.modules, "ipykernel", sys)
     now = [0.0]
-    monkeypatch.setattr("akunu.base.progress.time.monotonic", lambda: now[0])
+    give_own_view(monkeypatch, progress, "time", monotonic=lambda: now[0])
     for unit, shown in (("bytes", "Loading: 50% of 1.0 GiB"), ("count", "Loading: 536870912 of 1073741824")):
         monkeypatch.setattr(sys, "stderr", cell := io.StringIO())
         with reporter(True, "Loading", unit=unit) as report:

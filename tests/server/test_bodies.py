@@ -17,10 +17,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from akunu.server import Settings, fields
+from akunu.server import bodies as server_bodies
 from akunu.server.bodies import TURN_SECONDS, WINDOW_BYTES, WINDOW_SECONDS, Bodies, Body
 from akunu.server.errors import ApiError
 from akunu.server.openai_chat import ChatRequest
 from akunu.tokenizer import Tokenizer
+from own_view import give_own_view
 
 from .conftest import EMBER, serving, wait_until
 from .test_audio import wav
@@ -79,13 +81,12 @@ def test_in_a_round_of_the_loop_a_client_has_one_piece_read():
 def test_pieces_of_bodies_leave_rounds_to_others_who_are_there(monkeypatch):
     others, waited = set[str](), list[float]()
     bodies = Bodies(1 << 20, lambda client: bool(others - {client}))
-    sleep = asyncio.sleep
 
     async def slept(seconds: float) -> None:
         waited.append(seconds)
-        await sleep(0)
+        await asyncio.sleep(0)
 
-    monkeypatch.setattr("akunu.server.bodies.asyncio.sleep", slept)
+    give_own_view(monkeypatch, server_bodies, "asyncio", sleep=slept)
     for who in ("tom", "eve"):
         others.add(who)
         body = Body(bodies, "tom", sent(b"x", b"x", b"x"), 99, 9.0)
