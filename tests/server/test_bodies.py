@@ -95,22 +95,6 @@ def test_pieces_of_bodies_leave_rounds_to_others_who_are_there(monkeypatch):
     assert waited == [0, 0, TURN_SECONDS, TURN_SECONDS]
 
 
-def test_who_has_requests_is_known_until_they_are_answered(monkeypatch):
-    seen = []
-
-    class Told(Bodies):
-        def give(self, client: str, size: int) -> None:
-            seen.append((client, size, dict(self._others.__self__._present)))
-            super().give(client, size)
-
-    monkeypatch.setattr("akunu.server.gate.Bodies", Told)
-    with serving() as served:
-        served.chat("hi", max_tokens=1)
-        wait_until(lambda: seen)
-    client, size, left = seen[0]
-    assert client == "127.0.0.1" and size > 0 and left == {}
-
-
 def test_files_that_are_given_up_are_closed_beside_the_loop(monkeypatch):
     closed, spool = [], tempfile.SpooledTemporaryFile
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import threading
+import time
+from itertools import pairwise
 
 import pytest
 
@@ -52,6 +55,25 @@ def test_a_client_leaves_a_thread_that_compiles_for_others(workers: Workers) -> 
 
     asyncio.run(run())
     assert len(done) == 10
+
+
+def test_constraints_of_a_client_are_compiled_for_half_of_the_time_where_others_come() -> None:
+    """Another's are compiled meanwhile, in the same thread."""
+    took, done = 0.05, list[tuple[str, float, float]]()
+
+    async def ask(workers: Workers, client: str) -> None:
+        CLIENT.set(client)
+        began = await workers.compiled(lambda: (time.monotonic(), time.sleep(took))[0])
+        done.append((client, began, began + took))
+
+    async def run() -> None:
+        with contextlib.closing(Workers(lambda client: client == "many")) as workers:
+            await asyncio.gather(*(ask(workers, client) for client in ("many", "many", "many", "one", "two")))
+
+    asyncio.run(run())
+    many = sorted(times for client, *times in done if client == "many")
+    assert len(many) == 3 and len(done) == 5
+    assert all(later[0] - earlier[1] >= took for earlier, later in pairwise(many))
 
 
 def test_work_that_waits_is_cancelled_at_the_end() -> None:

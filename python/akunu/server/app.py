@@ -22,6 +22,7 @@ from akunu.server.catalog import ModelSpec
 from akunu.server.errors import ApiError, as_api_error, error_response
 from akunu.server.gate import Gate
 from akunu.server.generations import Server
+from akunu.server.limits import Entries
 from akunu.server.metrics import Meters
 from akunu.server.models import Registry
 from akunu.server.preloading import Preload
@@ -60,14 +61,15 @@ def create_app(
     >>> app = create_app([ModelSpec(name="ember", path="ember")])  # for `uvicorn.run(app)`
     """
     settings = settings or Settings()
-    workers = Workers()
+    entries = Entries()
+    workers = Workers(entries.others_lately)
     registry = Registry(
         models, settings.max_models, settings.max_memory, workers, preload, settings.max_seconds
     )
     stored = ResponseStore(settings.max_responses)
     server = Server(settings, registry, Meters(registry), stored, workers, time.time())
     routes = [Route(each.path, each.handler, methods=[each.method]) for each in ENDPOINTS]
-    middleware = [Middleware(Gate, settings=settings, meters=server.meters, routes=routes)]
+    middleware = [Middleware(Gate, settings=settings, meters=server.meters, entries=entries, routes=routes)]
     if settings.cors_origins:
         middleware.insert(
             0,

@@ -25,7 +25,7 @@ TURN_SECONDS: Final = 0.002
 _WORTH_GIVING: Final = 16 << 20
 """Bytes of bodies that are gone, from which on their memory goes back to the system."""
 _GONE_SECONDS: Final = 4.0
-"""Time until it does: no answered body is referred to then, and other allocations wait for it rarely."""
+"""Time without such bodies until it does: other allocations wait for it, and the next bodies would need it."""
 
 
 class Bodies:
@@ -47,6 +47,7 @@ class Bodies:
         self._held: Counter[str] = Counter()
         self._turns = defaultdict[str, asyncio.Lock](asyncio.Lock)
         self._gone = 0
+        self._giving: asyncio.TimerHandle | None = None
 
     @property
     def bytes(self) -> int:
@@ -80,12 +81,14 @@ class Bodies:
         if self._held[client] <= 0:
             del self._held[client]
             self._turns.pop(client, None)
-        before, self._gone = self._gone, self._gone + size
-        if before < _WORTH_GIVING <= self._gone:
-            asyncio.get_running_loop().call_later(_GONE_SECONDS, self._give_back)
+        self._gone += size
+        if self._gone >= _WORTH_GIVING:
+            if self._giving is not None:
+                self._giving.cancel()
+            self._giving = asyncio.get_running_loop().call_later(_GONE_SECONDS, self._give_back)
 
     def _give_back(self) -> None:
-        self._gone = 0
+        self._gone, self._giving = 0, None
         asyncio.get_running_loop().run_in_executor(None, give_back)  # it takes some 10 ms
 
 

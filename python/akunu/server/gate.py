@@ -6,7 +6,6 @@ import logging
 import re
 import time
 import uuid
-from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from ipaddress import ip_network
@@ -49,21 +48,22 @@ class Gate:
     ----------
     app
         What is behind the gate.
-    settings, meters
+    settings, meters, entries
         The server's own.
     routes
         What the server has; the log and the metrics put all other paths together.
     """
 
-    def __init__(self, app: ASGIApp, settings: Settings, meters: Meters, routes: Sequence[Route]) -> None:
+    def __init__(
+        self, app: ASGIApp, settings: Settings, meters: Meters, entries: Entries, routes: Sequence[Route]
+    ) -> None:
         self._app = app
         self._settings = settings
         self._meters = meters
         self._routes = routes
         self._rate = RateLimit(settings.requests_per_minute)
         self._guesses = Guesses()
-        self._present = Counter[str]()  # requests by client
-        self._entries = Entries(self._present)
+        self._entries = entries
         self._bodies = Bodies(settings.max_bodies, self._entries.others_lately)
         self._uploads = Bodies(settings.max_bodies * _ON_DISK, self._entries.others_lately)
 
@@ -95,7 +95,6 @@ class Gate:
                 self._check(scope, headers, record)
                 client = record.holder.id or _address(scope)
                 CLIENT.set(client)
-                self._present[client] += 1
                 await self._entries.turn(client)
                 body = self._body(scope, headers, client, receive)
             except ApiError as error:
@@ -116,19 +115,11 @@ class Gate:
                 if not status:
                     await error_response(told, scope)(scope, receive, answer)
         finally:
-            if client:
-                self._leave(client)
             self._record(scope, record, status)
             for form in record.files:
                 await form.close()
             if body is not None:
                 body.close()
-
-    def _leave(self, client: str) -> None:
-        self._present[client] -= 1
-        if not self._present[client]:
-            del self._present[client]
-            self._entries.forget(client)
 
     def _body(self, scope: Scope, headers: Headers, client: str, receive: Receive) -> Body:
         """The body that is going to be read; refused before that, if its length is said and too much."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
@@ -23,9 +23,9 @@ _FORGET: Final = 1000
 """Clients known at a time before those whose allowance is full again are forgotten."""
 
 FEW: Final = 4
-"""Requests of a client that are no burden to others."""
+"""Requests of a client that may enter at once beside others."""
 ENTRY_SECONDS: Final = 0.012
-"""Time between two entries of a client beside others, about twice that for which they have Python."""
+"""Time for one more of them, about twice that for which a request has Python."""
 RECENT_SECONDS: Final = 10.0
 """A client who was here so lately may come back at any time."""
 
@@ -162,40 +162,46 @@ class _Line:
 
     def __init__(self) -> None:
         self.first = asyncio.Lock()
-        self.at = -math.inf  # when the last one entered
+        self.paid_until = -math.inf  # each entry costs `ENTRY_SECONDS`, and `FEW` of them are lent
 
 
 class Entries:
-    """Turns to enter: a client that sends many requests at once has half of the time of those who take them.
+    """Turns to enter: a client that sends many requests has half of the time of those who take them."""
 
-    Parameters
-    ----------
-    present
-        The number of requests that each client has, those that have not entered among them.
-    """
-
-    def __init__(self, present: Counter[str], clock: Callable[[], float] = time.monotonic) -> None:
-        self._present = present
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._lines: dict[str, _Line] = {}
         self._latest, self._before = ("", -math.inf), -math.inf  # who came, and when somebody else did
 
     async def turn(self, client: str) -> None:
-        """Wait until a request of a client may enter: at once, unless it has many and others come, too."""
+        """Wait until a request of a client may enter: at once, unless it sends many and others come, too."""
         now = self._clock()
         if client != self._latest[0]:
             self._before = self._latest[1]
         self._latest = client, now
-        if self._present[client] <= FEW or not self.others_lately(client):
+        if not self.others_lately(client):
             return
+        self._forget()
         line = self._lines.setdefault(client, _Line())
-        async with line.first:  # where the loop is behind, those who wait do not enter together
-            await asyncio.sleep(max(line.at + ENTRY_SECONDS - self._clock(), 0))
-            line.at = self._clock()
+        if not line.first.locked() and self._wait(line) <= 0:
+            line.paid_until = max(line.paid_until, now) + ENTRY_SECONDS
+            return
+        async with line.first:
+            await asyncio.sleep(max(self._wait(line), 0))
+            # Where the loop is behind, those who wait do not enter together.
+            line.paid_until = self._clock() + FEW * ENTRY_SECONDS
 
-    def forget(self, client: str) -> None:
-        """Forget a client that has no requests."""
-        self._lines.pop(client, None)
+    def _wait(self, line: _Line) -> float:
+        return line.paid_until - (FEW - 1) * ENTRY_SECONDS - self._clock()
+
+    def _forget(self) -> None:
+        if len(self._lines) > _FORGET:
+            now = self._clock()
+            self._lines = {
+                client: line
+                for client, line in self._lines.items()
+                if line.first.locked() or line.paid_until > now
+            }
 
     def others_lately(self, client: str) -> bool:
         """Whether somebody else has had a request in the last seconds, who may be away between two."""

@@ -11,9 +11,11 @@ import functools
 import os
 import sys
 import threading
+import time
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from contextvars import ContextVar, copy_context
 from typing import Any, Final, NamedTuple, ParamSpec, TypeVar
 
@@ -46,10 +48,11 @@ T = TypeVar("T")
 
 
 class _Job(NamedTuple):
-    """Work that waits, and where its result goes."""
+    """Work that waits, where its result goes, and the loop that waits for it."""
 
     run: Callable[[], None]
     result: Future[Any]
+    loop: asyncio.AbstractEventLoop
 
 
 class _Turns:
@@ -65,13 +68,21 @@ class _Turns:
         How many of them a client leaves for others, so that who comes next need not wait for what takes long.
     begin
         What each thread does first.
+    rests
+        Whether a client's next work waits for as long as this took.
     """
 
     def __init__(
-        self, threads: int, name: str, spare: int = 0, begin: Callable[[], None] | None = None
+        self,
+        threads: int,
+        name: str,
+        spare: int = 0,
+        begin: Callable[[], None] | None = None,
+        rests: Callable[[str], bool] = lambda client: False,
     ) -> None:
         self._pool = ThreadPoolExecutor(threads, name, begin)
         self._most = threads - spare
+        self._rests = rests
         self._lock = threading.Lock()
         self._waiting: OrderedDict[str, deque[_Job]] = OrderedDict()
         self._running = Counter[str]()
@@ -90,7 +101,9 @@ class _Turns:
                 result.set_exception(error)
 
         with self._lock:
-            self._waiting.setdefault(CLIENT.get(), deque()).append(_Job(job, result))
+            self._waiting.setdefault(CLIENT.get(), deque()).append(
+                _Job(job, result, asyncio.get_running_loop())
+            )
         self._pool.submit(self._some)
         return await asyncio.wrap_future(result)
 
@@ -98,11 +111,25 @@ class _Turns:
         """Do what may be done now, which can be the work of another, or none."""
         while (taken := self._take()) is not None:
             client, job = taken
+            began = time.monotonic()
             job.run()
-            with self._lock:
-                self._running[client] -= 1
-                if not self._running[client]:
-                    del self._running[client]
+            if self._rests(client):
+                with suppress(RuntimeError):  # the loop has ended
+                    rest = time.monotonic() - began
+                    job.loop.call_soon_threadsafe(job.loop.call_later, rest, self._rested, client)
+            else:
+                self._leave(client)
+
+    def _leave(self, client: str) -> None:
+        with self._lock:
+            self._running[client] -= 1
+            if not self._running[client]:
+                del self._running[client]
+
+    def _rested(self, client: str) -> None:
+        self._leave(client)
+        with suppress(RuntimeError):  # the threads have ended
+            self._pool.submit(self._some)
 
     def _take(self) -> tuple[str, _Job] | None:
         with self._lock:
@@ -136,12 +163,19 @@ def _give_way() -> None:
 
 
 class Workers:
-    """The threads of a server."""
+    """The threads of a server.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    others
+        Whether others than a client have had requests lately. Constraints of a client are compiled for half
+        of the time then.
+    """
+
+    def __init__(self, others: Callable[[str], bool] = lambda client: False) -> None:
         self._small = _Turns(_SMALL_THREADS, "akunu-small")
         self._large = _Turns(_LARGE_THREADS, "akunu-large", spare=1)
-        self._compiling = _Turns(_COMPILE_THREADS, "akunu-compile", spare=1, begin=_give_way)
+        self._compiling = _Turns(_COMPILE_THREADS, "akunu-compile", spare=1, begin=_give_way, rests=others)
         self.streams = StreamThreads()
         """The threads that wait for what models make."""
         self._changes = ThreadPoolExecutor(_CHANGES, "akunu-models")
