@@ -4,7 +4,7 @@
     python -m tools.request_path --json    the figures, as the test reads them
 
 A server of the model that comes with Akunu answers twice; what the second answer runs is recorded, in all
-threads. `pieces` are files that run from one piece of the answer to the next, `request` all that run.
+threads. `pieces` are files that run for each piece of the answer, `request` all that run.
 `generators` are those that stand between the model and the client, each inside the next: where the client is
 sent an event, and where the scheduler is asked for tokens. `renderings` are those of the chat template.
 """
@@ -123,7 +123,7 @@ def measure() -> dict[str, Any]:
     functions = _by_file(sum(recorder.calls, Counter()))
     chain = [code.co_qualname for part in ("tokens", "events") for code in recorder.outer[part]]
     return {
-        "pieces": sorted(_by_file(sum(recorder.calls[2:-2], Counter()))),
+        "pieces": sorted(set.intersection(*(set(_by_file(calls)) for calls in recorder.calls[2:-2]))),
         "request": sorted(functions),
         "generators": chain,
         "renderings": functions["chat/sandbox.py"]["render"],

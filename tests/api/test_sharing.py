@@ -133,6 +133,24 @@ def test_who_writes_has_steps_without_the_long_prompt_of_another_owner(scheduler
     assert owners_of(scheduler) == "ab"
 
 
+def test_rows_of_prompts_cost_what_prompts_did_and_not_what_is_guessed_of_decoding(
+    scheduler: Scheduler,
+) -> None:
+    """Beside a long prompt nothing decodes with many rows: what is known of that fades to a guess."""
+    sharing = scheduler._planner._sharing
+    writing_sequences(scheduler, "a")
+    for _ in range(20000):
+        sharing.costs.measured(1, 0.001)
+    assert sharing.costs.usual(9) < 0.0015
+    long = sequence_of(200, 9)
+    long.salt = "b"
+    scheduler.submit(long)
+    for rows_a_second, owners in ((1000, "a"), (100_000, "ab")):
+        sharing.read(200, 200 / rows_a_second)
+        sharing.ran("b", 0.006, False)
+        assert owners_of(scheduler) == owners
+
+
 def test_the_heaviest_owner_has_half_of_the_time_whoever_else_comes(scheduler: Scheduler) -> None:
     sharing, per_row = scheduler._planner._sharing, 0.001
     sequences = writing_sequences(scheduler, "bbbbba")

@@ -19,13 +19,13 @@ __all__ = ["Bodies", "Body", "too_large"]
 WINDOW_SECONDS: Final = 10.0
 WINDOW_BYTES: Final = 10 << 10
 """Bytes of a body, or its end, that have to arrive in each such time."""
-TURN_SECONDS: Final = 0.002
+TURN_SECONDS: Final = 0.004
 """The time between two pieces of a client's bodies where others have had requests lately."""
 
 _WORTH_GIVING: Final = 16 << 20
 """Bytes of bodies that are gone, from which on their memory goes back to the system."""
 _GONE_SECONDS: Final = 4.0
-"""Time without such bodies until it does: other allocations wait for it, and the next bodies would need it."""
+"""Time without such bodies until it does: other allocations wait for it, and the next ones would need it."""
 
 
 class Bodies:

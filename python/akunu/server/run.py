@@ -46,7 +46,7 @@ _OTHER_FILES: Final = 64
 _BACKLOG: Final = 512
 """Connections that wait to be taken."""
 
-_TAKEN: Final = 4
+_TAKEN: Final = 1
 """Connections that are taken in a round of the event loop: requests of others need several rounds each."""
 
 

@@ -101,21 +101,31 @@ class Sharing:
         count = Counter(s.salt for s in everybody)
         if len(count) < 2 or not self.costs.known:
             return False
-        left = Counter[str | None]()
-        for s in everybody:
-            left[s.salt] += s.left
+        left, read = Counter[str | None](), Counter[str | None]()
+        for counted, some in ((left, everybody), (read, prompts)):
+            for s in some:
+                counted[s.salt] += s.left
         heaviest = max(count, key=lambda owner: (count[owner], left[owner]))
-        seconds = self._usual([s for s in everybody if s.salt != heaviest])
-        if not 0 < seconds <= min(self._owed, self._usual(everybody) / FOREIGN_TIMES):
+        rows = min(read.pop(heaviest, 0), FOREIGN_ROWS)
+        others = [s for s in writing if s.salt != heaviest], [s for s in prompts if s.salt != heaviest]
+        seconds = self._usual(*others, read.total())
+        together = self._usual(writing, prompts, read.total() + rows)
+        if not 0 < seconds <= min(self._owed, together / FOREIGN_TIMES):
             return False
-        for some in (writing, prompts):
-            some[:] = [s for s in some if s.salt != heaviest]
+        writing[:], prompts[:] = others
         return True
 
-    def _usual(self, sequences: SequenceOf[Sequence]) -> float:
-        """Return what a step of these sequences usually takes, with what they are constrained by."""
-        masks = sum(self._mask.get(s.salt, 0.0) for s in sequences if s.constraint is not None)
-        return self.costs.usual(sum(s.left for s in sequences)) + masks
+    def _usual(self, writing: SequenceOf[Sequence], prompts: SequenceOf[Sequence], read: int) -> float:
+        """Return what a step of these sequences usually takes, masks included, with `read` rows of prompts.
+
+        Rows of prompts are measured apart: beside an owner's long prompt there may be no steps of as many
+        rows that decode, and what is known of these would be a guess.
+        """
+        rows = sum(s.left for s in writing)
+        masks = sum(self._mask.get(s.salt, 0.0) for s in (*writing, *prompts) if s.constraint is not None)
+        if not self._pace:
+            return self.costs.usual(rows + read) + masks
+        return (self.costs.usual(rows) if rows else 0.0) + read / self._pace + masks
 
     def owed_tokens(self, rows: int) -> int:
         """Return the tokens of a chain that takes as long as others may still run without the heaviest."""
