@@ -102,7 +102,7 @@ import os
 import akunu
 with akunu.load("ember", device="cuda", draft=False, progress=False) as model:
     def ids():
-        prompt = "Once upon a time there was a small girl who"
+        prompt = "Once upon"
         return model.generate(prompt, max_tokens=4, temperature=0).ids
     expected = ids()
     os.environ["EMULATOR_FAIL"] = "cuLaunchCooperativeKernel:{launch}"
@@ -113,7 +113,7 @@ with akunu.load("ember", device="cuda", draft=False, progress=False) as model:
     print(ids() == expected, ids() == expected)
 """
     # With so many blocks some are behind the others.
-    done = run(code, EMULATOR_BLOCKS="7")
+    done = run(code, EMULATOR_BLOCKS="4")
     lines = ["starting the interpreter: unspecified launch failure (CUDA error 719)", "True True"]
     assert done.stdout.splitlines() == lines, done.stderr or done.stdout
 
