@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 
+import httpx
 import pytest
 
 from akunu.server import limits
 from akunu.server.limits import _FORGET, ENTRY_SECONDS, FEW, RECENT_SECONDS, Entries
+
+from .conftest import serving
 
 
 class Time:
@@ -110,3 +113,20 @@ def test_clients_are_forgotten_that_come_no_more(time: Time) -> None:
     time.now += 1.0
     asyncio.run(come(range(2)))
     assert len(turns._lines) == 2
+
+
+def test_who_asks_whether_the_server_is_there_is_no_other_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A supervisor does every few seconds, and everybody would be alone no more."""
+    turn, came = Entries.turn, list[str]()
+
+    async def noted(self: Entries, client: str) -> None:
+        came.append(client)
+        await turn(self, client)
+
+    monkeypatch.setattr(Entries, "turn", noted)
+    with serving() as served:
+        for path in ("health", "ready"):
+            assert httpx.get(f"{served.url}/{path}", trust_env=False).status_code == 200
+        assert not came
+        assert httpx.get(f"{served.url}/v1/models", trust_env=False).status_code == 200
+        assert came

@@ -31,7 +31,7 @@ __all__ = ["Gate"]
 _log = logging.getLogger("akunu.server")
 
 _OPEN: Final = ("/health", "/ready")
-"""Paths that need no key and count for no limit: who asks is a machine, and it asks often."""
+"""Paths that need no key and count for no limit, nor as another client: who asks is a machine, and often."""
 _UPLOADS: Final = "/v1/audio/"
 _ON_DISK: Final = 8
 """Times the bytes that bodies may have in memory, for those that are kept on disk."""
@@ -95,7 +95,8 @@ class Gate:
                 self._check(scope, headers, record)
                 client = record.holder.id or _address(scope)
                 CLIENT.set(client)
-                await self._entries.turn(client)
+                if scope["path"] not in _OPEN:
+                    await self._entries.turn(client)
                 body = self._body(scope, headers, client, receive)
             except ApiError as error:
                 await error_response(error, scope)(scope, receive, answer)

@@ -45,7 +45,7 @@ _AS_THEY_ARE: Final = frozenset(
 )
 """Keywords that llguidance reads as they are meant, where their values hold no schemas."""
 _MAYBE_INEXACT: Final = re.compile(r'[0-9]{16}|[0-9]e|"pattern": \{')
-"""What stands in the text of each schema with numbers or patterns that llguidance has no form for."""
+"""Text that each schema has some of whose numbers or patterns llguidance has no form for."""
 
 _FOURTHS: Final = "(?:0[48]|[2468][048]|[13579][26])"
 _DATE: Final = (
