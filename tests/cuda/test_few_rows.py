@@ -12,32 +12,19 @@ from order import Draw
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 CODE = """
-import numpy as np
 from sampling import engines
 
 def found(device, rows, **shape):
-    # The best tokens' log p behind a step of a row of each of so many sequences.
     engines.DEVICE = device
     engine = engines.synthetic(64, layers=2, kv_dtype="f16", parallel=4, **shape).engine
-    ids, slots = (np.arange(5) * 7 % 61).astype(np.uint32), [engine.open() for _ in range(rows)]
-    for i, slot in enumerate(slots):
-        engine.begin((ids + i) % 61, slot=slot, temperature=0.0, end_ids=(), logprobs=20, reuse=False)
-        assert engine.reserve(slot, 4, 1)
-        engine.step([(slot, 4, False, 0, [])], 1)
-        assert engine.reserve(slot, 1, 1)
-    chunks, raised = engine.step([(slot, 1, True, 0, []) for slot in slots], 1)
-    assert raised is None
-    engine.close()
-    return [dict(chunk.top_logprobs[0]) for chunk in chunks]
-
-def most(a, b):
-    return max(abs(p[t] - q[t]) for p, q in zip(a, b, strict=True) for t in p.keys() & q.keys())
+    return engines.best(engine, [{}] * rows)
 
 for shape in {shapes}:
     wanted = found("cpu", 4, **shape)
     got = [found("cuda", rows, **shape) for rows in (2, 3, 4)]
     for rows in got:
-        assert most(wanted[: len(rows)], rows) < 0.15, (shape, most(wanted[: len(rows)], rows))
+        far = engines.farthest(wanted[: len(rows)], rows)
+        assert far < 0.15, (shape, far)
     assert got[0] == got[1][:2] and got[1] == got[2][:3], (shape, "a row's bits depend on the others")
 print("near")
 """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from one_engine import OneEngine
 
 from .reference import Settings, allowed
 
-__all__ = ["check", "open_file", "run", "start", "synthetic", "write_tiny"]
+__all__ = ["best", "check", "farthest", "open_file", "run", "start", "synthetic", "write_tiny"]
 
 DEVICE = "cpu"  # tests/metal sets another
 
@@ -145,3 +145,24 @@ def check(
         assert sequence[position] in expected, (position, sequence[position], expected, settings, seed)
         close += len(expected) > 1
     return close
+
+
+def best(engine: _core.Engine, own: Sequence[Mapping[str, object]]) -> list[dict[int, float]]:
+    """The best tokens' log p behind a step of a row of each sequence, whose options are in `own`."""
+    ids, slots = (np.arange(5) * 7 % 61).astype(np.uint32), [engine.open() for _ in own]
+    for i, (slot, options) in enumerate(zip(slots, own, strict=True)):
+        engine.begin(
+            (ids + i) % 61, slot=slot, temperature=0.0, end_ids=(), logprobs=20, reuse=False, **options
+        )
+        assert engine.reserve(slot, 4, 1)
+        engine.step([(slot, 4, False, 0, [])], 1)
+        assert engine.reserve(slot, 1, 1)
+    chunks, raised = engine.step([(slot, 1, True, 0, []) for slot in slots], 1)
+    assert raised is None
+    engine.close()
+    return [dict(chunk.top_logprobs[0]) for chunk in chunks]
+
+
+def farthest(some: Sequence[Mapping[int, float]], others: Sequence[Mapping[int, float]]) -> float:
+    """The greatest difference between the log p of a token that both have, in any row."""
+    return max(abs(p[t] - q[t]) for p, q in zip(some, others, strict=True) for t in p.keys() & q.keys())
