@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from akunu import InvalidArgumentError
 from akunu.api.model import Model
-from akunu.chat.structured import json_schema
 from akunu.chat.structured.structure import structure_of
 
 from .corpus import SCHEMAS
@@ -72,27 +71,6 @@ def test_texts_of_a_model_that_writes_anything_are_valid(schema: Schema, seed: i
 @given(schemas(), st.integers(0, 1000))
 def test_texts_of_a_trained_model_are_valid(schema: Schema, seed: int) -> None:
     check(ember(), schema, seed, 80)
-
-
-@given(schemas())
-def test_a_schema_is_read_quickly_only_where_that_changes_nothing(schema: Schema) -> None:
-    assert _expression(schema, slowly=False) == _expression(schema, slowly=True)
-
-
-@pytest.mark.parametrize("name", SCHEMAS)
-def test_a_schema_that_people_write_is_read_quickly_only_where_that_changes_nothing(name: str) -> None:
-    assert _expression(SCHEMAS[name], slowly=False) == _expression(SCHEMAS[name], slowly=True)
-
-
-def _expression(schema: Schema, *, slowly: bool) -> str:
-    with pytest.MonkeyPatch.context() as patch:
-        if slowly:
-            patch.setattr(json_schema, "_AS_THEY_ARE", frozenset())
-            patch.setattr(json_schema, "_MAYBE_INEXACT", re.compile(""))
-        try:
-            return json_schema.schema_expression(schema)
-        except InvalidArgumentError as error:
-            return str(error)
 
 
 @pytest.mark.long

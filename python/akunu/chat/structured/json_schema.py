@@ -29,23 +29,6 @@ _DRAFT: Final = re.compile(r"https?://json-schema\.org/(?:draft-0[467]|draft/(?:
 have to be fetched: the schema is read as if it did not say."""
 _BY_NAME: Final = frozenset({"properties", "patternProperties", "$defs", "definitions"})
 _NO_SCHEMAS: Final = frozenset({"const", "enum", "default", "examples"})
-_AS_THEY_ARE: Final = frozenset(
-    {
-        "type",
-        "title",
-        "description",
-        "$ref",
-        "minLength",
-        "maxLength",
-        "minItems",
-        "maxItems",
-        "minimum",
-        "maximum",
-    }
-)
-"""Keywords that llguidance reads as they are meant, where their values hold no schemas."""
-_MAYBE_INEXACT: Final = re.compile(r'[0-9]{16}|[0-9]e|"pattern": \{')
-"""Text that each schema has some of whose numbers or patterns llguidance has no form for."""
 
 _FOURTHS: Final = "(?:0[48]|[2468][048]|[13579][26])"
 _DATE: Final = (
@@ -80,16 +63,14 @@ def schema_expression(schema: Mapping[str, Any] | bool, name: str = "schema") ->
         schema = {} if schema else {"not": {}}
     understood = _understood(schema, name, schema)
     style = {**JSON_STYLE, **_own_style(understood, name)}
-    text = json.dumps(understood)
-    if "json_allowed_escapes" not in style and not _CONTROLS.search(text):
+    if "json_allowed_escapes" not in style and not _CONTROLS.search(json.dumps(understood)):
         style["json_allowed_escapes"] = _ESCAPES
-    whole = {**understood, "x-guidance": style}
-    if _MAYBE_INEXACT.search(text):
-        exact = ExactNumbers(understood, style, name)
-        if exact.needed and not style["whitespace_flexible"]:
-            return exact.expression()
-        whole = within_doubles(whole, name)
-    return "%json " + json.dumps(whole, ensure_ascii=False)
+    exact = ExactNumbers(understood, style, name)
+    if exact.needed and not style["whitespace_flexible"]:
+        return exact.expression()
+    return "%json " + json.dumps(
+        within_doubles({**understood, "x-guidance": style}, name), ensure_ascii=False
+    )
 
 
 def _own_style(schema: Mapping[str, Any], name: str) -> Mapping[str, Any]:
@@ -110,8 +91,6 @@ def _understood(value: Any, name: str, root: Any) -> Any:
         return [_understood(part, name, root) for part in value]
     if not isinstance(value, Mapping):
         return value
-    if value.keys() <= _AS_THEY_ARE and all(isinstance(part, str | int | float) for part in value.values()):
-        return dict(value)
     _check(value, name)
     schema: dict[str, Any] = {}
     for key, part in value.items():
