@@ -9,6 +9,7 @@ import pytest
 
 from akunu.server import limits
 from akunu.server.limits import _FORGET, ENTRY_SECONDS, FEW, RECENT_SECONDS, Entries
+from own_view import give_own_view
 
 from .conftest import serving
 
@@ -18,8 +19,7 @@ class Time:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 100.0
-        monkeypatch.setattr(limits, "asyncio", self)
-        self.Lock = asyncio.Lock
+        give_own_view(monkeypatch, limits, "asyncio", sleep=self.sleep)
 
     async def sleep(self, seconds: float) -> None:
         until = self.now + seconds
