@@ -11,8 +11,9 @@
 namespace akunu::cuda {
 
 // Types whose matmuls take in what adapters add (joined_adapters.cpp): those in tiles.
-inline constexpr DType kAdaptedMatmuls[] = {DType::F16,  DType::BF16, DType::Q4_0, DType::Q8_0,
-                                            DType::Q4_K, DType::Q6_K, DType::MXFP4};
+inline constexpr DType kAdaptedMatmuls[] = {DType::F16,    DType::BF16,   DType::Q4_0, DType::Q4_1, DType::Q5_0,
+                                            DType::Q5_1,   DType::Q8_0,   DType::Q4_K, DType::Q5_K, DType::Q6_K,
+                                            DType::IQ4_NL, DType::IQ4_XS, DType::MXFP4};
 
 // On an H200 a prompt of 4,096 tokens is a quarter (8B) to a third (1B) faster with 1,024 rows a step than with 512,
 // and another 3 to 18 % with 2,048. Where other sequences are being written, it gets fewer: planning.py.

@@ -222,7 +222,7 @@ std::optional<Command> norm_qkv(std::span<const DispatchCmd> c, const Sums<3>& s
     out.label = q.base->label;
     for (std::size_t i = 0; i < 3; ++i) out.weights[i] = sums.of[i].base->weights[0];
     const u32 reader = out.weights[0].reader;
-    if (out.weights[1].reader != reader || input_parts(out.weights[2].reader) != input_parts(reader)) return {};
+    if (out.weights[1].reader != reader || !serves(reader, out.weights[2].reader)) return {};
     out.streams = out.weights[2].reader == reader ? 1 : 2;
     std::memcpy(out.params, &p, sizeof p);
     out.params[kNormedRowsWord] = 1;

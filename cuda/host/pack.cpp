@@ -26,7 +26,7 @@ constexpr Row kRows[] = {
     {DType::F32, kReadF32, 0, 4, 0},      {DType::F16, kReadF16, 0, 2, 0},       {DType::BF16, kReadBf16, 0, 2, 0},
     {DType::Q4_0, kReadQ4_0, 2, 16, 0},   {DType::Q4_1, kReadQ4_1, 4, 16, 0},    {DType::Q5_0, kReadQ5_0, 6, 16, 0},
     {DType::Q5_1, kReadQ5_1, 8, 16, 0},   {DType::Q8_0, kReadQ8_0, 2, 32, 0},    {DType::Q2_K, kReadQ2_K, 16, 64, 4},
-    {DType::Q3_K, kReadQ3_K, 0, 96, 14},  {DType::Q4_K, kReadQ4_K, 16, 128, 0},  {DType::Q5_K, kReadQ5_K, 16, 160, 0},
+    {DType::Q3_K, kReadQ3_K, 0, 96, 14},  {DType::Q4_K, kReadQ4_K, 16, 128, 0},  {DType::Q5_K, kReadQ5_K, 48, 128, 0},
     {DType::Q6_K, kReadQ6_K, 0, 192, 18}, {DType::IQ4_NL, kReadIq4Nl, 2, 16, 0}, {DType::IQ4_XS, kReadIq4Xs, 8, 128, 0},
     {DType::MXFP4, kReadMxfp4, 1, 16, 0},
 };
@@ -64,6 +64,42 @@ void order_scales(std::byte* extras) {
     }
     std::memcpy(extras, words, sizeof words);
 }
+// Fifth bits of 32 codes, element i's at bit i, as they lie among those of nibbles.
+std::uint32_t ordered_bits(std::uint32_t bits) {
+    std::uint32_t to = 0;
+    for (u32 i = 0; i < 32; ++i) to |= (bits >> i & 1) << (8 * (i % 4) + 4 * (i / 16) + i % 16 / 4);
+    return to;
+}
+// Of Q5_0 and Q5_1, at the end of what a block has besides its codes; of Q5_K, whose byte l has those of element l of
+// each group.
+void order_fifth_bits(std::byte* bits) {
+    std::uint32_t word;
+    std::memcpy(&word, bits, sizeof word);
+    word = ordered_bits(word);
+    std::memcpy(bits, &word, sizeof word);
+}
+void order_k_fifth_bits(std::byte* bits) {
+    std::uint32_t to[8] = {};
+    for (u32 piece = 0; piece < 8; ++piece) {
+        std::uint32_t of_piece = 0;  // of 16 low nibbles and 16 high ones
+        for (u32 i = 0; i < 32; ++i) {
+            const auto byte = std::to_integer<u32>(bits[piece % 2 * 16 + i % 16]);
+            of_piece |= (byte >> (piece / 2 * 2 + i / 16) & 1) << i;
+        }
+        to[piece] = ordered_bits(of_piece);
+    }
+    std::memcpy(bits, to, sizeof to);
+}
+// A block's scales of IQ4_XS: behind d two high bits each, then four low ones.
+void order_iq4_xs_scales(std::byte* extras) {
+    std::uint16_t high;
+    std::uint32_t low, words[2];
+    std::memcpy(&high, extras + 2, sizeof high);
+    std::memcpy(&low, extras + 4, sizeof low);
+    for (u32 i = 0; i < 2; ++i) words[i] = std::to_integer<u32>(extras[i]) << 24;
+    for (u32 j = 0; j < 8; ++j) words[j / 4] |= ((low >> 4 * j & 15) | (high >> 2 * j & 3) << 4) << (6 * (j % 4));
+    std::memcpy(extras, words, sizeof words);
+}
 void order_six_bits(std::byte* codes) {
     std::uint32_t from[48], to[48] = {};
     std::memcpy(from, codes, sizeof from);
@@ -89,8 +125,12 @@ void pack_row(const std::byte* from, std::uint64_t blocks, std::byte* codes, std
         std::memcpy(codes, from + kBegin, kBytes);
         std::memcpy(rest, from, kBegin);
         std::memcpy(rest + kBegin, from + kBegin + kBytes, kBehind);
-        if constexpr (kRows[kRow].dtype == DType::Q4_K || kRows[kRow].dtype == DType::Q5_K) order_scales(rest);
-        if constexpr (kRows[kRow].dtype == DType::Q6_K) order_six_bits(codes);
+        constexpr DType kType = kRows[kRow].dtype;
+        if constexpr (kType == DType::Q4_K || kType == DType::Q5_K) order_scales(rest);
+        if constexpr (kType == DType::Q5_K) order_k_fifth_bits(rest + 16);
+        if constexpr (kType == DType::Q6_K) order_six_bits(codes);
+        if constexpr (kType == DType::IQ4_XS) order_iq4_xs_scales(rest);
+        if constexpr (kType == DType::Q5_0 || kType == DType::Q5_1) order_fifth_bits(rest + kBegin - 4);
         codes += kBytes;
         rest += kBegin + kBehind;
     }
@@ -98,6 +138,17 @@ void pack_row(const std::byte* from, std::uint64_t blocks, std::byte* codes, std
 constexpr auto kPackers = []<std::size_t... kRow>(std::index_sequence<kRow...>) {
     return std::array{&pack_row<kRow>...};
 }(std::make_index_sequence<std::size(kRows)>());
+
+// What a unit's four blocks have besides their codes: the fifth bits of all of them, then the rest.
+void gather_fifth_bits(const BlockExtras& of, std::byte* extras) {
+    if (!of.fifth) return;
+    std::byte blocks[4 * 8];
+    std::memcpy(blocks, extras, std::size_t{4} * of.bytes());
+    for (u32 i = 0; i < 4; ++i) {
+        std::memcpy(extras + std::size_t{i} * 4, blocks + std::size_t{i} * of.bytes() + of.scale, 4);
+        std::memcpy(extras + of.scale_at(i), blocks + std::size_t{i} * of.bytes(), of.scale);
+    }
+}
 
 std::uint64_t tiles_of(std::uint64_t rows) { return (rows + kTileRows - 1) / kTileRows; }
 
@@ -179,6 +230,7 @@ void pack_tiles(DType dtype, std::uint64_t cols, const std::byte* from, std::uin
                 std::memset(unit + extras_at(layout, row), 0, layout.extra_bytes);
             }
             pack_blocks(dtype, from, blocks * inputs / layout.inputs, codes.data(), unit + extras_at(layout, row));
+            gather_fifth_bits(block_extras(type.reader), unit + extras_at(layout, row));
             from += row_bytes(dtype, inputs);
             if (has_factor(dtype)) scale_bfloats(codes, scale);
             for (u32 i = 0; i < layout.code_bytes / kPiece; ++i) {

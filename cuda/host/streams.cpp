@@ -48,8 +48,9 @@ void set_streams(const DispatchCmd& c, const std::vector<WeightPlace>& places, C
     for (const WeightPlanes& w : out.weights) {
         if (w.codes && !in_tiles(w.reader, places[0].cols)) return;
     }
-    out.streams =
-        c.op == Op::kNormQkv && out.weights[2].codes && out.weights[2].reader != out.weights[0].reader ? 2 : 1;
+    const bool two = c.op == Op::kNormQkv && out.weights[2].codes && out.weights[2].reader != out.weights[0].reader;
+    if (two && !serves(out.weights[0].reader, out.weights[2].reader)) return;
+    out.streams = two ? 2 : 1;
 }
 
 std::vector<RingWeight> ring_weights(const DispatchTable& table, const Command& c) {

@@ -72,127 +72,186 @@ struct ByteStep {
 template <u32 kReader>
 struct ByteColumns;
 
-// Codes of groups of 32 that have one scale each, a number of their own.
-template <u32 kReader, BytePieces kOf>
+// What the groups of a step count, of a row: loaded at once.
+template <u32 kReader>
+struct StepScales {
+    static constexpr BlockExtras kExtras = block_extras(kReader);
+    u32 words[kExtras.scale];  // four groups'
+    AKUNU_DEVICE StepScales(u32 extras, u32) {
+        const u32 at = extras + kExtras.scale_at(0);
+        if constexpr (kExtras.scale == 4) {
+            const uint4 v = shared_at<const uint4>(at);
+            words[0] = v.x, words[1] = v.y, words[2] = v.z, words[3] = v.w;
+        } else if constexpr (kExtras.scale == 2) {
+            const uint2 v = shared_at<const uint2>(at);
+            words[0] = v.x, words[1] = v.y;
+        } else {
+            words[0] = shared_at<const u32>(at);
+        }
+    }
+    AKUNU_DEVICE float scale(u32 group) const {
+        if constexpr (kExtras.scale == 1) return e8m0_half(u8(words[0] >> 8 * group));
+        return half_to_float(u16(kExtras.scale == 4 ? words[group] : words[group / 2] >> 16 * (group % 2)));
+    }
+    AKUNU_DEVICE float minimum(u32 group) const { return half_to_float(u16(words[group] >> 16)); }
+};
+template <>
+struct StepScales<kReadIq4Xs> {
+    uint2 words;
+    u32 first;
+    AKUNU_DEVICE StepScales(u32 extras, u32 in_unit) : words(shared_at<const uint2>(extras)), first(in_unit * 4) {}
+    AKUNU_DEVICE float scale(u32 group) const { return iq4_xs_scale(words, first + group); }
+};
+
+// Groups of 32 codes that have one scale each, a number of their own: nibbles, of which a lane has four bytes of a
+// row's group, or bytes, of which it has eight.
+template <u32 kReader>
 struct GroupColumns {
-    static constexpr BytePieces kPieces = kOf;
+    static constexpr bool kNibbles = kReader != kReadQ8_0;
+    static constexpr BytePieces kPieces = kNibbles ? kOfBothHalves : kSideBySide;
     static constexpr TileLayout kLayout = tile_layout(kReader);
     struct At {
-        u32 codes, extras;
+        u32 codes, extras, in_unit, t;
     };
-    // A lane's codes of a row are four bytes where a byte has two of them.
-    static AKUNU_DEVICE At at(u32 lane, u32) {
-        return {piece_at(lane / 4, 0) + lane % 4 * (kOf == kSideBySide ? 8 : 4), extras_at(kLayout, lane / 4)};
+    static AKUNU_DEVICE At at(u32 lane, u32 in_unit) {
+        return {piece_at(lane / 4, in_unit * 4) + lane % 4 * (kNibbles ? 4 : 8), extras_at(kLayout, lane / 4), in_unit,
+                lane % 4};
     }
-    template <typename Codes, typename Scales>
-    static AKUNU_DEVICE void add_groups(const ByteStep<kOf>& in, Codes&& codes, Scales&& scales, float (&sum)[2]) {
+    static AKUNU_DEVICE void add(u32 unit, const At& at, const ByteStep<kPieces>& in, float (&sum)[2]) {
+        constexpr u32 kUpper = kTileRows / 2 * kLayout.extra_bytes;
+        const u32 codes = unit + at.codes, extras = unit + at.extras;
+        const StepScales<kReader> scales[2] = {{extras, at.in_unit}, {extras + kUpper, at.in_unit}};
         float part[2] = {};
         AKUNU_UNROLL
         for (u32 group = 0; group < 4; ++group) {
+            const u32 x[2] = {in.x[group][0].x, in.x[group][0].y};
             u32 a[4];
-            AKUNU_UNROLL
-            for (u32 upper = 0; upper < 2; ++upper) codes(group, upper, a[upper], a[2 + upper]);
             int product[4] = {};
-            mma_s8(product, a, {in.x[group][0].x, in.x[group][0].y});
-            AKUNU_UNROLL
-            for (u32 upper = 0; upper < 2; ++upper) part[upper] += whole(product, upper) * scales(group, upper);
-        }
-        AKUNU_UNROLL
-        for (u32 upper = 0; upper < 2; ++upper) sum[upper] += in.factor * part[upper];
-    }
-    // Four F16 scales of each row.
-    static AKUNU_DEVICE auto half_scales(u32 unit, const At& at) {
-        struct Scales {
-            uint2 of[2];
-            AKUNU_DEVICE float operator()(u32 group, u32 upper) const {
-                return half_to_float(u16((group < 2 ? of[upper].x : of[upper].y) >> 16 * (group % 2)));
+            if constexpr (!kNibbles) {
+                AKUNU_UNROLL
+                for (u32 upper = 0; upper < 2; ++upper) {
+                    const uint2 q = shared_at<const uint2>(codes + piece_at(0, group * 2) + upper * 512);
+                    a[upper] = q.x, a[2 + upper] = q.y;
+                }
+                mma_s8(product, a, x);
+            } else {
+                using N = Nibbles<kReader>;
+                AKUNU_UNROLL
+                for (u32 upper = 0; upper < 2; ++upper) {
+                    const u32 w = shared_at<const u32>(codes + group * kPiece + upper * 512);
+                    u32 fifth = 0;
+                    if constexpr (N::kFifth) fifth = shared_at<const u32>(extras + upper * kUpper + group * 4) >> at.t;
+                    N::bytes(w, fifth, a[upper], a[2 + upper]);
+                }
+                if constexpr (N::kSigned) {
+                    mma_s8(product, a, x);
+                } else {
+                    mma_u8_s8(product, a, x);
+                }
+                if constexpr (N::kMinimum) {
+                    constexpr u32 kOnes = 0x01010101u;
+                    int inputs[4] = {};  // their sums
+                    mma_u8_s8(inputs, {kOnes, kOnes, kOnes, kOnes}, x);
+                    AKUNU_UNROLL
+                    for (u32 upper = 0; upper < 2; ++upper) {
+                        part[upper] += whole(inputs, upper) * scales[upper].minimum(group);
+                    }
+                }
             }
-        };
-        return Scales{{shared_at<const uint2>(unit + at.extras),
-                       shared_at<const uint2>(unit + at.extras + kTileRows / 2 * kLayout.extra_bytes)}};
+            AKUNU_UNROLL
+            for (u32 upper = 0; upper < 2; ++upper) part[upper] += whole(product, upper) * scales[upper].scale(group);
+        }
+        constexpr float kUnit = unit_of();
+        AKUNU_UNROLL
+        for (u32 upper = 0; upper < 2; ++upper) sum[upper] += in.factor * part[upper] * kUnit;
+    }
+
+  private:
+    static constexpr float unit_of() {
+        if constexpr (kNibbles) return Nibbles<kReader>::kUnit;
+        return 1.0f;
     }
 };
-
 template <>
-struct ByteColumns<kReadQ4_0> : GroupColumns<kReadQ4_0, kOfBothHalves> {
-    static AKUNU_DEVICE void add(u32 unit, const At& at, const ByteStep<kPieces>& in, float (&sum)[2]) {
-        const auto codes = [&](u32 group, u32 upper, u32& low, u32& high) {
-            const u32 w = shared_at<const u32>(unit + at.codes + group * kPiece + upper * 512);
-            low = signed_nibbles(w << 4);
-            high = signed_nibbles(w);
-        };
-        float part[2] = {};  // 16 times what it counts
-        add_groups(in, codes, half_scales(unit, at), part);
-        sum[0] += part[0] * 0.0625f;
-        sum[1] += part[1] * 0.0625f;
-    }
-};
-
+struct ByteColumns<kReadQ4_0> : GroupColumns<kReadQ4_0> {};
 template <>
-struct ByteColumns<kReadMxfp4> : GroupColumns<kReadMxfp4, kOfBothHalves> {
-    static AKUNU_DEVICE void add(u32 unit, const At& at, const ByteStep<kPieces>& in, float (&sum)[2]) {
-        const u32 exponents[2] = {shared_at<const u32>(unit + at.extras),
-                                  shared_at<const u32>(unit + at.extras + kTileRows / 2 * kLayout.extra_bytes)};
-        const auto codes = [&](u32 group, u32 upper, u32& low, u32& high) {
-            signed_e2m1(shared_at<const u32>(unit + at.codes + group * kPiece + upper * 512), low, high);
-        };
-        const auto scales = [&](u32 group, u32 upper) { return e8m0_half(u8(exponents[upper] >> 8 * group)); };
-        add_groups(in, codes, scales, sum);
-    }
-};
-
+struct ByteColumns<kReadQ4_1> : GroupColumns<kReadQ4_1> {};
 template <>
-struct ByteColumns<kReadQ8_0> : GroupColumns<kReadQ8_0, kSideBySide> {
-    static AKUNU_DEVICE void add(u32 unit, const At& at, const ByteStep<kPieces>& in, float (&sum)[2]) {
-        const auto codes = [&](u32 group, u32 upper, u32& first, u32& second) {
-            const uint2 q = shared_at<const uint2>(unit + at.codes + piece_at(0, group * 2) + upper * 512);
-            first = q.x;
-            second = q.y;
-        };
-        add_groups(in, codes, half_scales(unit, at), sum);
-    }
-};
-
+struct ByteColumns<kReadQ5_0> : GroupColumns<kReadQ5_0> {};
 template <>
-struct ByteColumns<kReadQ4_K> {
+struct ByteColumns<kReadQ5_1> : GroupColumns<kReadQ5_1> {};
+template <>
+struct ByteColumns<kReadQ8_0> : GroupColumns<kReadQ8_0> {};
+template <>
+struct ByteColumns<kReadIq4Nl> : GroupColumns<kReadIq4Nl> {};
+template <>
+struct ByteColumns<kReadIq4Xs> : GroupColumns<kReadIq4Xs> {};
+template <>
+struct ByteColumns<kReadMxfp4> : GroupColumns<kReadMxfp4> {};
+
+// Q4_K and Q5_K.
+template <u32 kReader>
+struct KByteColumns {
+    static constexpr bool kFifth = kReader == kReadQ5_K;
+    static constexpr TileLayout kLayout = tile_layout(kReader);
     static constexpr BytePieces kPieces = kSideBySide;
     struct At {
-        u32 codes, extras, in_unit;
+        u32 codes, extras, fifth, bits, in_unit;
     };
     static AKUNU_DEVICE At at(u32 lane, u32 in_unit) {
-        return {piece_at(lane / 4, in_unit * 4) + lane % 4 * 8, extras_at(tile_layout(kReadQ4_K), lane / 4), in_unit};
+        return {piece_at(lane / 4, in_unit * 4) + lane % 4 * 8, extras_at(kLayout, lane / 4),
+                k_fifth_at(in_unit * 4 + lane % 4 / 2), lane % 2 * 2, in_unit};
     }
     // A group's minimum, in each byte of a word: its products with the inputs are what it counts of their sum.
     static AKUNU_DEVICE u32 minimum(u32 groups, u32 which) { return k_min_of(groups, which) * 0x01010101u; }
+    // Two words of a row's pair of groups, as bytes: the low nibbles, or the high ones.
+    static AKUNU_DEVICE uint2 codes(const uint2& q, u32 fifth, u32 high) {
+        if constexpr (!kFifth) {
+            const u32 mask = high ? 0xF0F0F0F0u : 0x0F0F0F0Fu;
+            return {q.x & mask, q.y & mask};
+        }
+        constexpr u32 kNibble = 0x0F0F0F0Fu, kBit = 0x10101010u;
+        const u32 shift = high ? 0 : 4;
+        return {(q.x >> 4 * high & kNibble) | (fifth << shift & kBit),
+                (q.y >> 4 * high & kNibble) | (fifth >> 1 << shift & kBit)};
+    }
     static AKUNU_DEVICE void add(u32 unit, const At& at, const ByteStep<kPieces>& in, float (&sum)[2]) {
+        constexpr u32 kUpper = kTileRows / 2 * kLayout.extra_bytes;
         KFactors factors[2];
         u32 words[2][2];  // of two groups each
         AKUNU_UNROLL
         for (u32 upper = 0; upper < 2; ++upper) {
-            const uint4 extras = shared_at<const uint4>(unit + at.extras + upper * 128);
+            const uint4 extras = shared_at<const uint4>(unit + at.extras + upper * kUpper);
             factors[upper] = k_factors(extras);
             words[upper][0] = at.in_unit ? extras.z : extras.x;
             words[upper][1] = at.in_unit ? extras.w : extras.y;
         }
         // Below 2^31: two groups' 32 inputs of 127·256 times codes of 15 and scales of 63. High nibbles are 16 times
-        // what they count, so their high bytes' products and their low ones' stay apart.
+        // what they count, so their high bytes' products and their low ones' stay apart; those of codes of 31, too.
         int even[2] = {}, odd[2][2] = {}, least[4] = {};
         AKUNU_UNROLL
         for (u32 pair = 0; pair < 2; ++pair) {
             const uint2 q[2] = {shared_at<const uint2>(unit + at.codes + pair * 32),
                                 shared_at<const uint2>(unit + at.codes + pair * 32 + 512)};
+            u32 fifth[2] = {};
+            AKUNU_UNROLL
+            for (u32 upper = 0; upper < 2; ++upper) {
+                const u32 from = unit + at.extras + upper * kUpper + at.fifth + pair * 8;
+                if constexpr (kFifth) fifth[upper] = shared_at<const u32>(from) >> at.bits;
+            }
             AKUNU_UNROLL
             for (u32 high = 0; high < 2; ++high) {
-                const u32 group = 2 * pair + high, mask = high ? 0xF0F0F0F0u : 0x0F0F0F0Fu;
+                const u32 group = 2 * pair + high;
                 const u32 x[2] = {in.x[group][0].x, in.x[group][0].y};
+                const uint2 a = codes(q[0], fifth[0], high), b = codes(q[1], fifth[1], high);
                 int product[4] = {};
-                mma_u8_s8(product, {q[0].x & mask, q[1].x & mask, q[0].y & mask, q[1].y & mask}, x);
+                mma_u8_s8(product, {a.x, b.x, a.y, b.y}, x);
                 const u32 first = minimum(words[0][pair], high), second = minimum(words[1][pair], high);
                 mma_u8_s8(least, {first, second, first, second}, x);
                 AKUNU_UNROLL
                 for (u32 upper = 0; upper < 2; ++upper) {
                     const int scale = int(k_scale_of(words[upper][pair], high));
-                    if (high) {
+                    if (high || kFifth) {
                         odd[0][upper] += product[2 * upper] * scale;
                         odd[1][upper] += product[2 * upper + 1] * scale;
                     } else {
@@ -201,14 +260,20 @@ struct ByteColumns<kReadQ4_K> {
                 }
             }
         }
+        constexpr float kOdd = kFifth ? 1.0f : 0.0625f;
         AKUNU_UNROLL
         for (u32 upper = 0; upper < 2; ++upper) {
             const KFactors& f = factors[upper];
-            const float all = float(even[upper]) + (float(odd[0][upper]) * 16.0f + float(odd[1][upper]) * 0.0625f);
+            const float all =
+                float(even[upper]) + (float(odd[0][upper]) * (256.0f * kOdd) + float(odd[1][upper]) * kOdd);
             sum[upper] += in.factor * (f.scale * all - f.min * whole(least, upper));
         }
     }
 };
+template <>
+struct ByteColumns<kReadQ4_K> : KByteColumns<kReadQ4_K> {};
+template <>
+struct ByteColumns<kReadQ5_K> : KByteColumns<kReadQ5_K> {};
 
 template <>
 struct ByteColumns<kReadQ6_K> {

@@ -32,39 +32,44 @@ struct CodeColumns {
     using Rows = RowGroup<kOf>;
 };
 
-template <>
-struct Columns<kReadQ4_0> : CodeColumns<1, true, false> {
-    static AKUNU_DEVICE void load(u32 unit, u32, u32 group, u32 lane, Rows& r) {
+// Blocks of 32 nibbles: a lane has four of the low ones and four of the high ones.
+template <u32 kReader>
+struct NibbleColumns : CodeColumns<1, true, Nibbles<kReader>::kMinimum> {
+    using N = Nibbles<kReader>;
+    static AKUNU_DEVICE void load(u32 unit, u32 step, u32 group, u32 lane, RowGroup<1>& r) {
+        const u32 block = step % tile_layout(kReader).steps() * 4 + group;
         AKUNU_UNROLL
         for (u32 upper = 0; upper < 2; ++upper) {
-            const u32 w = lane_word(unit, group, lane, upper);
+            const u32 w = lane_word(unit, block, lane, upper), extras = lane_extras<kReader>(unit, lane, upper);
+            const u32 fifth = N::kFifth ? shared_at<const u32>(extras + group * 4) >> lane % 4 : 0;
+            u32 low[2], high[2];
+            nibble_halves<kReader, false>(w, fifth, low, high);
             AKUNU_UNROLL
             for (u32 i = 0; i < 2; ++i) {
-                r.a[0][2 * i + upper] = add_halves(low_nibbles(w >> 8 * i), 0xE408E408u);   // - 1032
-                r.a[1][2 * i + upper] = add_halves(high_nibbles(w >> 8 * i), 0xD480D480u);  // - 72
+                r.a[0][2 * i + upper] = low[i];
+                r.a[1][2 * i + upper] = high[i];
             }
-            r.scale[0][upper] =
-                half_to_float(shared_at<const u16>(lane_extras<kReadQ4_0>(unit, lane, upper) + group * 2));
+            NibbleScale<kReader> scale;
+            scale.load(extras, block);
+            r.scale[0][upper] = (kReader == kReadMxfp4 ? 2.0f : 1.0f) * scale.scale(block);
+            if constexpr (N::kMinimum) r.offset[upper] = scale.minimum();
         }
     }
 };
-
 template <>
-struct Columns<kReadMxfp4> : CodeColumns<1, true, false> {
-    static AKUNU_DEVICE void load(u32 unit, u32, u32 group, u32 lane, Rows& r) {
-        AKUNU_UNROLL
-        for (u32 upper = 0; upper < 2; ++upper) {
-            const u32 w = lane_word(unit, group, lane, upper);
-            AKUNU_UNROLL
-            for (u32 i = 0; i < 2; ++i) {
-                r.a[0][2 * i + upper] = low_e2m1(w >> 8 * i);
-                r.a[1][2 * i + upper] = high_e2m1(w >> 8 * i);
-            }
-            r.scale[0][upper] =
-                2.0f * e8m0_half(shared_at<const u8>(lane_extras<kReadMxfp4>(unit, lane, upper) + group));
-        }
-    }
-};
+struct Columns<kReadQ4_0> : NibbleColumns<kReadQ4_0> {};
+template <>
+struct Columns<kReadQ4_1> : NibbleColumns<kReadQ4_1> {};
+template <>
+struct Columns<kReadQ5_0> : NibbleColumns<kReadQ5_0> {};
+template <>
+struct Columns<kReadQ5_1> : NibbleColumns<kReadQ5_1> {};
+template <>
+struct Columns<kReadIq4Nl> : NibbleColumns<kReadIq4Nl> {};
+template <>
+struct Columns<kReadIq4Xs> : NibbleColumns<kReadIq4Xs> {};
+template <>
+struct Columns<kReadMxfp4> : NibbleColumns<kReadMxfp4> {};
 
 template <>
 struct Columns<kReadQ8_0> : CodeColumns<1, false, false> {
@@ -84,25 +89,38 @@ struct Columns<kReadQ8_0> : CodeColumns<1, false, false> {
     }
 };
 
-template <>
-struct Columns<kReadQ4_K> : CodeColumns<1, false, true> {
-    static AKUNU_DEVICE void load(u32 unit, u32 step, u32 group, u32 lane, Rows& r) {
+// Q4_K and Q5_K.
+template <u32 kReader>
+struct KColumns : CodeColumns<1, false, true> {
+    static AKUNU_DEVICE void load(u32 unit, u32 step, u32 group, u32 lane, RowGroup<1>& r) {
+        const u32 piece = step % 2 * 4 + group / 2 * 2, shift = 4 * (group % 2);
         AKUNU_UNROLL
         for (u32 upper = 0; upper < 2; ++upper) {
-            const uint2 q = lane_words(unit, step % 2 * 4 + group / 2 * 2, lane, upper);
-            const u32 words[2] = {q.x >> 4 * (group % 2), q.y >> 4 * (group % 2)};
+            const uint2 q = lane_words(unit, piece, lane, upper);
+            const u32 words[2] = {q.x >> shift, q.y >> shift}, extras = lane_extras<kReader>(unit, lane, upper);
+            u32 fifth = 0;
+            if constexpr (kReader == kReadQ5_K) {
+                fifth = shared_at<const u32>(extras + k_fifth_at(piece + lane % 4 / 2)) >> lane % 2 * 2 + shift;
+            }
             AKUNU_UNROLL
             for (u32 i = 0; i < 2; ++i) {
-                r.a[i][upper] = add_halves(low_nibbles(words[i]), 0xE400E400u);  // - 1024
-                r.a[i][2 + upper] = add_halves(low_nibbles(words[i] >> 8), 0xE400E400u);
+                AKUNU_UNROLL
+                for (u32 odd = 0; odd < 2; ++odd) {
+                    u32 code = low_nibbles(words[i] >> 8 * odd);
+                    if constexpr (kReader == kReadQ5_K) code |= fifth >> i >> 8 * odd << 4 & 0x00100010u;
+                    r.a[i][2 * odd + upper] = add_halves(code, 0xE400E400u);  // - 1024
+                }
             }
-            const KScale s =
-                k_scale(shared_at<const uint4>(lane_extras<kReadQ4_K>(unit, lane, upper)), step % 2 * 4 + group);
+            const KScale s = k_scale(shared_at<const uint4>(extras), step % 2 * 4 + group);
             r.scale[0][upper] = s.scale;
             r.offset[upper] = s.offset;
         }
     }
 };
+template <>
+struct Columns<kReadQ4_K> : KColumns<kReadQ4_K> {};
+template <>
+struct Columns<kReadQ5_K> : KColumns<kReadQ5_K> {};
 
 template <>
 struct Columns<kReadQ6_K> : CodeColumns<2, true, false> {

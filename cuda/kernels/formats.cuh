@@ -52,16 +52,16 @@ AKUNU_DEVICE void nibbles(Group& g, const uint4& q, float zero) {
         }
     }
 }
-// The same with a fifth bit each: bit i of `high` is element i's.
-AKUNU_DEVICE void nibbles5(Group& g, const uint4& q, u32 high, float zero) {
+// The same with a fifth bit each, which lie as tile_layout.h says.
+AKUNU_DEVICE void nibbles5(Group& g, const uint4& q, u32 fifth, float zero) {
     const u32 words[4] = {q.x, q.y, q.z, q.w};
     AKUNU_UNROLL
     for (int w = 0; w < 4; ++w) {
         AKUNU_UNROLL
         for (int i = 0; i < 4; ++i) {
-            const int e = 4 * w + i;
-            g.code[e] = code_float((words[w] >> (8 * i) & 15) | (high >> e & 1) << 4, zero);
-            g.code[16 + e] = code_float((words[w] >> (8 * i + 4) & 15) | (high >> (16 + e) & 1) << 4, zero);
+            const int e = 4 * w + i, bit = 8 * i + w;
+            g.code[e] = code_float((words[w] >> (8 * i) & 15) | (fifth >> bit & 1) << 4, zero);
+            g.code[16 + e] = code_float((words[w] >> (8 * i + 4) & 15) | (fifth >> (bit + 4) & 1) << 4, zero);
         }
     }
 }
@@ -77,9 +77,10 @@ AKUNU_DEVICE void bytes32(Group& g, const u8* p, Code&& code) {
     }
 }
 
-// Of the non-linear 4-bit codes of IQ4_NL and IQ4_XS, four signed bytes in a word.
+// Values of the non-linear 4-bit codes of IQ4_NL and IQ4_XS, four signed bytes in a word.
+#define AKUNU_IQ4_VALUES {0xBFAD9881u, 0xF6EADDCFu, 0x26190D01u, 0x71594535u}
 AKUNU_DEVICE float iq4_value(u32 q) {
-    constexpr u32 kValues[4] = {0xBFAD9881u, 0xF6EADDCFu, 0x26190D01u, 0x71594535u};
+    constexpr u32 kValues[4] = AKUNU_IQ4_VALUES;
     const u32 word = q < 8 ? (q < 4 ? kValues[0] : kValues[1]) : q < 12 ? kValues[2] : kValues[3];
     return code_float((word >> (8 * (q & 3)) & 255) ^ 128, 128.0f);
 }
@@ -187,61 +188,53 @@ struct Format<kReadBf16> {
 
 // Blocks of 32, by their index among all of the matrix'.
 AKUNU_DEVICE u64 block32(const Weights& w, u64 row, u32 group) { return row * (w.cols / 32) + group; }
-// The scale of a block that has nothing else.
+// Where a block of 32 has its scale, behind which its minimum is, and its fifth bits.
+struct BlockPlaces {
+    const u8 *scale, *fifth;
+};
 template <u32 kReader>
-AKUNU_DEVICE const u8* scale_of_32(const Weights& w, u64 row, u32 group) {
-    if (!in_tiles(kReader, w.cols)) return w.extras + block32(w, row, group) * 2;
-    return row_extras<kReader>(w, row, group * 32) + group % 4 * 2;
+AKUNU_DEVICE BlockPlaces block_places(const Weights& w, u64 row, u32 group) {
+    constexpr BlockExtras kExtras = block_extras(kReader);
+    if (!in_tiles(kReader, w.cols)) {
+        const u8* const extras = w.extras + block32(w, row, group) * kExtras.bytes();
+        return {extras, extras + kExtras.scale};
+    }
+    const u8* const extras = row_extras<kReader>(w, row, group * 32);
+    return {extras + kExtras.scale_at(group % 4), extras + group % 4 * 4};
 }
 
-template <>
-struct Format<kReadQ4_0> {  // d(q - 8)
+// Blocks of 32 nibbles: d(q - zero), or dq + m.
+template <u32 kReader, u32 kZero>
+struct NibbleFormat {
+    static constexpr BlockExtras kExtras = block_extras(kReader);
     static constexpr u32 kFloatBytes = 0;
-    static constexpr bool kScaled = true, kOffset = false;
+    static constexpr bool kScaled = true, kOffset = kExtras.scale == 4;
     static AKUNU_DEVICE void load(const Weights& w, u64 row, u32 group, Group& g) {
-        nibbles(g, load_weights16(row_piece<kReadQ4_0>(w, row, group)), 8.0f);
-        set_scale(g, load_half(scale_of_32<kReadQ4_0>(w, row, group)));
+        const uint4 q = load_weights16(row_piece<kReader>(w, row, group));
+        const BlockPlaces at = block_places<kReader>(w, row, group);
+        if constexpr (kExtras.fifth) {
+            nibbles5(g, q, load_u32_by_halves(at.fifth), float(kZero));
+        } else {
+            nibbles(g, q, float(kZero));
+        }
+        set_scale(g, load_half(at.scale), kOffset ? load_half(at.scale + 2) : 0.0f);
     }
 };
 template <>
-struct Format<kReadQ4_1> {  // dq + m
-    static constexpr u32 kFloatBytes = 0;
-    static constexpr bool kScaled = true, kOffset = true;
-    static AKUNU_DEVICE void load(const Weights& w, u64 row, u32 group, Group& g) {
-        const u64 b = block32(w, row, group);
-        nibbles(g, load_weights16(w.codes + b * 16), 0.0f);
-        const u32 both = load_weights4(w.extras + b * 4);
-        set_scale(g, half_to_float(u16(both)), half_to_float(u16(both >> 16)));
-    }
-};
+struct Format<kReadQ4_0> : NibbleFormat<kReadQ4_0, 8> {};
 template <>
-struct Format<kReadQ5_0> {  // d(q - 16)
-    static constexpr u32 kFloatBytes = 0;
-    static constexpr bool kScaled = true, kOffset = false;
-    static AKUNU_DEVICE void load(const Weights& w, u64 row, u32 group, Group& g) {
-        const u64 b = block32(w, row, group);
-        nibbles5(g, load_weights16(w.codes + b * 16), load_u32_by_halves(w.extras + b * 6 + 2), 16.0f);
-        set_scale(g, load_half(w.extras + b * 6));
-    }
-};
+struct Format<kReadQ4_1> : NibbleFormat<kReadQ4_1, 0> {};
 template <>
-struct Format<kReadQ5_1> {  // dq + m
-    static constexpr u32 kFloatBytes = 0;
-    static constexpr bool kScaled = true, kOffset = true;
-    static AKUNU_DEVICE void load(const Weights& w, u64 row, u32 group, Group& g) {
-        const u64 b = block32(w, row, group);
-        nibbles5(g, load_weights16(w.codes + b * 16), load_weights4(w.extras + b * 8 + 4), 0.0f);
-        const u32 both = load_weights4(w.extras + b * 8);
-        set_scale(g, half_to_float(u16(both)), half_to_float(u16(both >> 16)));
-    }
-};
+struct Format<kReadQ5_0> : NibbleFormat<kReadQ5_0, 16> {};
+template <>
+struct Format<kReadQ5_1> : NibbleFormat<kReadQ5_1, 0> {};
 template <>
 struct Format<kReadQ8_0> {  // dq
     static constexpr u32 kFloatBytes = 0;
     static constexpr bool kScaled = true, kOffset = false;
     static AKUNU_DEVICE void load(const Weights& w, u64 row, u32 group, Group& g) {
         bytes32(g, row_piece<kReadQ8_0>(w, row, 2 * group), [](u32 q, int) { return code_float(q ^ 128, 128.0f); });
-        set_scale(g, load_half(scale_of_32<kReadQ8_0>(w, row, group)));
+        set_scale(g, load_half(block_places<kReadQ8_0>(w, row, group).scale));
     }
 };
 template <>
@@ -257,9 +250,8 @@ struct Format<kReadIq4Nl> {  // d·value[q]
         }
     }
     static AKUNU_DEVICE void load(const Weights& w, u64 row, u32 group, Group& g) {
-        const u64 b = block32(w, row, group);
-        load_codes(g, load_weights16(w.codes + b * 16));
-        set_scale(g, load_half(w.extras + b * 2));
+        load_codes(g, load_weights16(row_piece<kReadIq4Nl>(w, row, group)));
+        set_scale(g, load_half(block_places<kReadIq4Nl>(w, row, group).scale));
     }
 };
 template <>
@@ -274,9 +266,7 @@ struct Format<kReadMxfp4> {  // 2^(e - 127)·value[q]
             g.code[e] = e2m1_doubled(words[e / 4] >> (8 * (e % 4)) & 15);
             g.code[16 + e] = e2m1_doubled(words[e / 4] >> (8 * (e % 4) + 4) & 15);
         }
-        const bool tiles = in_tiles(kReadMxfp4, w.cols);
-        set_scale(g, e8m0_half(load_weights1(tiles ? row_extras<kReadMxfp4>(w, row, group * 32) + group % 4
-                                                   : w.extras + block32(w, row, group))));
+        set_scale(g, e8m0_half(load_weights1(block_places<kReadMxfp4>(w, row, group).scale)));
     }
 };
 
@@ -346,6 +336,8 @@ AKUNU_DEVICE KFactors k_factors(const uint4& e) {
 }
 AKUNU_DEVICE u32 k_scale_of(u32 groups, u32 which) { return groups >> 6 * which & 63; }
 AKUNU_DEVICE u32 k_min_of(u32 groups, u32 which) { return groups >> (12 + 6 * which) & 63; }
+// Q5_K: where a block's extras have the fifth bits of one of its eight pieces.
+AKUNU_DEVICE u32 k_fifth_at(u32 piece) { return 16 + piece * 4; }
 
 // Q6_K: the codes of group j of a block, of a byte or of two, from words of nibbles and of the other bits, of which
 // words of even numbers have other ones than odd words. See tile_layout.h.
@@ -374,33 +366,28 @@ AKUNU_DEVICE void k_scales(Group& g, const u8* extras, u32 j) {
     const KScale s = k_scale(load_weights16(extras), j);
     set_scale(g, s.scale, s.offset);
 }
-template <>
-struct Format<kReadQ4_K> {  // d s q - dmin m
+template <u32 kReader>
+struct KFormat {  // d s q - dmin m
     static constexpr u32 kFloatBytes = 0;
     static constexpr bool kScaled = true, kOffset = true;
     static AKUNU_DEVICE void load(const Weights& w, u64 row, u32 group, Group& g) {
         const u32 j = group % 8, shift = 4 * (j % 2);
-        bytes32(g, row_piece<kReadQ4_K>(w, row, group / 2 * 2),
-                [=](u32 q, int) { return code_float(q >> shift & 15, 0.0f); });
-        k_scales(g, row_extras<kReadQ4_K>(w, row, group * 32), j);
+        const u8* const extras = row_extras<kReader>(w, row, group * 32);
+        u32 fifth[2] = {};
+        AKUNU_UNROLL
+        for (u32 i = 0; i < 2; ++i) {
+            if constexpr (kReader == kReadQ5_K) fifth[i] = load_weights4(extras + k_fifth_at(j / 2 * 2 + i)) >> shift;
+        }
+        bytes32(g, row_piece<kReader>(w, row, group / 2 * 2), [&](u32 q, int i) {
+            return code_float((q >> shift & 15) | (fifth[i / 16] >> (8 * (i % 4) + i % 16 / 4) & 1) << 4, 0.0f);
+        });
+        k_scales(g, extras, j);
     }
 };
 template <>
-struct Format<kReadQ5_K> {  // d s q - dmin m
-    static constexpr u32 kFloatBytes = 0;
-    static constexpr bool kScaled = true, kOffset = true;
-    static AKUNU_DEVICE void load(const Weights& w, u64 row, u32 group, Group& g) {
-        const Super s = super_block(w, row, group);
-        const u8* codes = w.codes + s.block * 160;
-        const uint4 a = load_weights16(codes), b = load_weights16(codes + 16);
-        const u32 high[8] = {a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w};
-        const u32 shift = 4 * (s.j % 2), j = s.j;
-        bytes32(g, codes + 32 + s.j / 2 * 32, [&](u32 q, int i) {
-            return code_float((q >> shift & 15) | (high[i / 4] >> (8 * (i % 4) + j) & 1) << 4, 0.0f);
-        });
-        k_scales(g, w.extras + s.block * 16, s.j);
-    }
-};
+struct Format<kReadQ4_K> : KFormat<kReadQ4_K> {};
+template <>
+struct Format<kReadQ5_K> : KFormat<kReadQ5_K> {};
 template <>
 struct Format<kReadQ6_K> {  // d s(q - 32)
     static constexpr u32 kFloatBytes = 0;
@@ -421,17 +408,20 @@ struct Format<kReadQ6_K> {  // d s(q - 32)
         g.offset[0] = g.offset[1] = 0.0f;
     }
 };
+// Of group j of a block, from its extras.
+AKUNU_DEVICE float iq4_xs_scale(const uint2& extras, u32 j) {
+    constexpr u32 kTops = 0x73;
+    const float d = half_to_float(u16(choose_bytes(extras.x, extras.y, kTops)));
+    return mul_rn(d, code_float((j < 4 ? extras.x : extras.y) >> 6 * (j % 4) & 63, 32.0f));
+}
 template <>
 struct Format<kReadIq4Xs> {  // d(s - 32)·value[q]
     static constexpr u32 kFloatBytes = 0;
     static constexpr bool kScaled = true, kOffset = false;
     static AKUNU_DEVICE void load(const Weights& w, u64 row, u32 group, Group& g) {
-        const Super s = super_block(w, row, group);
-        Format<kReadIq4Nl>::load_codes(g, load_weights16(w.codes + s.block * 128 + s.j * 16));
-        const u8* extras = w.extras + s.block * 8;
-        const u32 both = load_weights4(extras), low = load_weights4(extras + 4) >> (4 * s.j) & 15;
-        const u32 high = both >> (16 + 2 * s.j) & 3;
-        set_scale(g, mul_rn(half_to_float(u16(both)), code_float(low | high << 4, 32.0f)));
+        Format<kReadIq4Nl>::load_codes(g, load_weights16(row_piece<kReadIq4Xs>(w, row, group)));
+        const u8* const extras = row_extras<kReadIq4Xs>(w, row, group * 32);
+        set_scale(g, iq4_xs_scale({load_weights4(extras), load_weights4(extras + 4)}, group % 8));
     }
 };
 

@@ -11,6 +11,7 @@
 
 #include "block.cuh"
 #include "formats.cuh"
+#include "nibbles.cuh"
 #include "tile_layout.h"
 
 namespace akunu::cuda {
@@ -117,9 +118,6 @@ struct CodeFragments {
 AKUNU_DEVICE int whole_number(const int (&product)[4], u32 r) { return product[2 * r] * 256 + product[2 * r + 1]; }
 AKUNU_DEVICE float whole(const int (&product)[4], u32 r) { return float(whole_number(product, r)); }
 
-// Nibbles as signed bytes, 16 times what they are above 8.
-AKUNU_DEVICE u32 signed_nibbles(u32 w) { return masked_xor(w, 0xF0F0F0F0u, 0x80808080u); }
-
 // Two rows' pieces, of signed bytes or unsigned ones. Pairs of words of inputs lie side by side, as products want them.
 AKUNU_DEVICE void multiply_piece(int (&product)[4], const u32 (&a)[4], const u32 (&b)[4], const uint4& x) {
     mma_s8(product, {a[0], b[0], a[1], b[1]}, {x.x, x.y});
@@ -130,70 +128,62 @@ AKUNU_DEVICE void multiply_unsigned(int (&product)[4], const u32 (&a)[4], const 
     mma_u8_s8(product, {a[2], b[2], a[3], b[3]}, {x.z, x.w});
 }
 
-template <>
-struct Fragments<kReadQ4_0> : CodeFragments {
-    static constexpr bool kSums = false;
-    static constexpr u32 kApart = 16;
-    struct Loaded {
-        uint4 q;
-        u16 d;
-    };
-    static AKUNU_DEVICE u32 lane_at(u32 g, u32 t) { return group_at(g, t, 0); }
+// Whether sums of a row's inputs are staged for weights of a type, because a type that is loaded may stand beside it.
+constexpr bool is_staged_with_sums(u32 reader) {
+#define X(other) || stages_sums(reader, other)
+    return has_minima(reader) AKUNU_READERS;
+#undef X
+}
+
+// What a block of nibbles counts, one of its unit's, loaded from the extras of its tile's row.
+template <u32 kReader>
+struct NibbleScale {
+    u32 bits;
     template <typename At>
-    static AKUNU_DEVICE void load(At unit, u32, u32 lane, u32 upper, Loaded& p) {
-        p.q = lane_piece(unit, 0, lane, upper);
-        p.d = weights_at<u16>(lane_extras<kReadQ4_0>(unit, lane, upper) + lane % 4 * 2);
-    }
-    static AKUNU_DEVICE void multiply(const Loaded (&p)[2], const StepInputs<2>& in, float (&sum)[2]) {
-        const u32 wa[4] = {p[0].q.x, p[0].q.y, p[0].q.z, p[0].q.w}, wb[4] = {p[1].q.x, p[1].q.y, p[1].q.z, p[1].q.w};
-        u32 a[2][4], b[2][4];  // of the low nibbles, and of the high ones
-        AKUNU_UNROLL
-        for (u32 i = 0; i < 4; ++i) {
-            a[0][i] = signed_nibbles(wa[i] << 4);
-            b[0][i] = signed_nibbles(wb[i] << 4);
-            a[1][i] = signed_nibbles(wa[i]);
-            b[1][i] = signed_nibbles(wb[i]);
-        }
-        int product[2][4] = {};  // two chains
-        AKUNU_UNROLL
-        for (u32 i = 0; i < 2; ++i) multiply_piece(product[i], a[i], b[i], in.x[i]);
-        AKUNU_UNROLL
-        for (u32 r = 0; r < 2; ++r) {
-            const float v = whole(product[0], r) + whole(product[1], r);
-            sum[r] += v * (half_to_float(p[r].d) * (in.factor * 0.0625f));
+    AKUNU_DEVICE void load(At extras, u32 block) {
+        constexpr BlockExtras kExtras = block_extras(kReader);
+        const At at = extras + kExtras.scale_at(block);
+        if constexpr (kExtras.scale == 4) {
+            bits = weights_at<u32>(at);
+        } else if constexpr (kExtras.scale == 2) {
+            bits = weights_at<u16>(at);
+        } else {
+            bits = weights_at<u8>(at);
         }
     }
+    AKUNU_DEVICE float scale(u32) const { return kReader == kReadMxfp4 ? e8m0_half(bits) : half_to_float(u16(bits)); }
+    AKUNU_DEVICE float minimum() const { return half_to_float(u16(bits >> 16)); }
+};
+template <>
+struct NibbleScale<kReadIq4Xs> {
+    uint2 words;
+    template <typename At>
+    AKUNU_DEVICE void load(At extras, u32) {
+        words = weights_at<uint2>(extras);
+    }
+    AKUNU_DEVICE float scale(u32 block) const { return iq4_xs_scale(words, block); }
 };
 
-// Codes of E2M1 as signed bytes, twice what they count.
-AKUNU_DEVICE u32 signed_e2m1(u32 magnitudes, u32 signs) {
-    constexpr u32 kSigns = 0x80808080u;
-    const u32 all = byte_signs(signs);
-    const u32 below = kSigns - (magnitudes & all);  // without a carry: none is above 12
-    return (below ^ kSigns) | (magnitudes & ~all);
-}
-// The low and the high nibbles of a word.
-AKUNU_DEVICE void signed_e2m1(u32 w, u32& low, u32& high) {
-    constexpr u32 kLeast = 0x03020100u, kMost = 0x0C080604u;  // magnitudes by their three bits
-    const u32 which = w & 0x77777777u;
-    const u32 first = choose_bytes(kLeast, kMost, which), last = choose_bytes(kLeast, kMost, which >> 16);
-    low = signed_e2m1(choose_bytes(first, last, 0x6420u), w << 4);
-    high = signed_e2m1(choose_bytes(first, last, 0x7531u), w);
-}
-
-template <>
-struct Fragments<kReadMxfp4> : CodeFragments {
-    static constexpr bool kSums = false;
+// Blocks of 32 nibbles: a lane has one of its rows' blocks of a step.
+template <u32 kReader>
+struct NibbleFragments : CodeFragments {
+    using N = Nibbles<kReader>;
+    static constexpr bool kSums = is_staged_with_sums(kReader);
     static constexpr u32 kApart = 16;
     struct Loaded {
         uint4 q;
-        u8 exponent;
+        u32 fifth, block;
+        NibbleScale<kReader> scale;
     };
     static AKUNU_DEVICE u32 lane_at(u32 g, u32 t) { return group_at(g, t, 0); }
     template <typename At>
-    static AKUNU_DEVICE void load(At unit, u32, u32 lane, u32 upper, Loaded& p) {
-        p.q = lane_piece(unit, 0, lane, upper);
-        p.exponent = weights_at<u8>(lane_extras<kReadMxfp4>(unit, lane, upper) + lane % 4);
+    static AKUNU_DEVICE void load(At unit, u32 in_unit, u32 lane, u32 upper, Loaded& p) {
+        const At extras = lane_extras<kReader>(unit, lane, upper);
+        p.block = in_unit * 4 + lane % 4;
+        p.q = lane_piece(unit, in_unit, lane, upper);
+        p.fifth = 0;
+        if constexpr (N::kFifth) p.fifth = weights_at<u32>(extras + lane % 4 * 4);
+        p.scale.load(extras, p.block);
     }
     static AKUNU_DEVICE void multiply(const Loaded (&p)[2], const StepInputs<2>& in, float (&sum)[2]) {
         u32 low[2][4], high[2][4];  // of both rows
@@ -201,18 +191,41 @@ struct Fragments<kReadMxfp4> : CodeFragments {
         for (u32 r = 0; r < 2; ++r) {
             const u32 words[4] = {p[r].q.x, p[r].q.y, p[r].q.z, p[r].q.w};
             AKUNU_UNROLL
-            for (u32 i = 0; i < 4; ++i) signed_e2m1(words[i], low[r][i], high[r][i]);
+            for (u32 i = 0; i < 4; ++i) N::bytes(words[i], p[r].fifth >> i, low[r][i], high[r][i]);
         }
-        int product[2][4] = {};
-        multiply_piece(product[0], low[0], low[1], in.x[0]);
-        multiply_piece(product[1], high[0], high[1], in.x[1]);
+        int product[2][4] = {};  // two chains
+        if constexpr (N::kSigned) {
+            multiply_piece(product[0], low[0], low[1], in.x[0]);
+            multiply_piece(product[1], high[0], high[1], in.x[1]);
+        } else {
+            multiply_unsigned(product[0], low[0], low[1], in.x[0]);
+            multiply_unsigned(product[1], high[0], high[1], in.x[1]);
+        }
         AKUNU_UNROLL
         for (u32 r = 0; r < 2; ++r) {
             const float v = whole(product[0], r) + whole(product[1], r);
-            sum[r] += v * (e8m0_half(p[r].exponent) * in.factor);
+            sum[r] += v * (p[r].scale.scale(p[r].block) * (in.factor * N::kUnit));
+            if constexpr (N::kMinimum) {
+                const float2 halves = shared_at<float2>(in.sums + in.t * 8);
+                sum[r] += p[r].scale.minimum() * (in.factor * (halves.x + halves.y));
+            }
         }
     }
 };
+template <>
+struct Fragments<kReadQ4_0> : NibbleFragments<kReadQ4_0> {};
+template <>
+struct Fragments<kReadQ4_1> : NibbleFragments<kReadQ4_1> {};
+template <>
+struct Fragments<kReadQ5_0> : NibbleFragments<kReadQ5_0> {};
+template <>
+struct Fragments<kReadQ5_1> : NibbleFragments<kReadQ5_1> {};
+template <>
+struct Fragments<kReadIq4Nl> : NibbleFragments<kReadIq4Nl> {};
+template <>
+struct Fragments<kReadIq4Xs> : NibbleFragments<kReadIq4Xs> {};
+template <>
+struct Fragments<kReadMxfp4> : NibbleFragments<kReadMxfp4> {};
 
 template <>
 struct Fragments<kReadQ8_0> : CodeFragments {
@@ -247,51 +260,66 @@ struct Fragments<kReadQ8_0> : CodeFragments {
     }
 };
 
-template <>
-struct Fragments<kReadQ4_K> : CodeFragments {
-    static constexpr bool kSums = true;
+// Q4_K and Q5_K: a lane has half of two groups.
+template <u32 kReader>
+struct KFragments : CodeFragments {
+    static constexpr bool kSums = true, kFifth = kReader == kReadQ5_K;
     static constexpr u32 kApart = 64;
     struct Loaded {
         uint4 q;
+        u32 fifth;
         u32 groups;  // the two groups' scales and minima
         KFactors factors;
     };
     static AKUNU_DEVICE u32 lane_at(u32 g, u32 t) { return group_at(g, t / 2 * 2, t % 2 * 16); }
     template <typename At>
     static AKUNU_DEVICE void load(At unit, u32 in_unit, u32 lane, u32 upper, Loaded& p) {
-        const At extras = lane_extras<kReadQ4_K>(unit, lane, upper);
+        const At extras = lane_extras<kReader>(unit, lane, upper);
         p.q = lane_piece(unit, in_unit, lane, upper);
+        p.fifth = 0;
+        if constexpr (kFifth) p.fifth = weights_at<u32>(extras + k_fifth_at(in_unit * 4 + lane % 4));
         p.groups = weights_at<u32>(extras + in_unit * 8 + lane % 4 / 2 * 4);
         p.factors = k_factors(weights_at<uint4>(extras));
     }
-    static AKUNU_DEVICE void multiply(const Loaded (&p)[2], const StepInputs<2>& in, float (&sum)[2]) {
-        const u32 wa[4] = {p[0].q.x, p[0].q.y, p[0].q.z, p[0].q.w}, wb[4] = {p[1].q.x, p[1].q.y, p[1].q.z, p[1].q.w};
-        u32 a[2][4], b[2][4];  // of the low nibbles, and of the high ones, which are 16 times what they count
+    // The low nibbles as bytes, and the high ones, 16 times what they count where there are no fifth bits.
+    static AKUNU_DEVICE void bytes(const Loaded& p, u32 (&low)[4], u32 (&high)[4]) {
+        const u32 words[4] = {p.q.x, p.q.y, p.q.z, p.q.w};
         AKUNU_UNROLL
         for (u32 i = 0; i < 4; ++i) {
-            constexpr u32 kLow = 0x0F0F0F0Fu;
-            a[0][i] = wa[i] & kLow;
-            b[0][i] = wb[i] & kLow;
-            a[1][i] = wa[i] & ~kLow;
-            b[1][i] = wb[i] & ~kLow;
+            if constexpr (kFifth) {
+                Nibbles<kReadQ5_K>::bytes(words[i], p.fifth >> i, low[i], high[i]);
+            } else {
+                constexpr u32 kLow = 0x0F0F0F0Fu;
+                low[i] = words[i] & kLow;
+                high[i] = words[i] & ~kLow;
+            }
         }
-        int product[2][4] = {};
+    }
+    static AKUNU_DEVICE void multiply(const Loaded (&p)[2], const StepInputs<2>& in, float (&sum)[2]) {
+        u32 low[2][4], high[2][4];  // of both rows
         AKUNU_UNROLL
-        for (u32 i = 0; i < 2; ++i) multiply_unsigned(product[i], a[i], b[i], in.x[i]);
+        for (u32 r = 0; r < 2; ++r) bytes(p[r], low[r], high[r]);
+        int product[2][4] = {};
+        multiply_unsigned(product[0], low[0], low[1], in.x[0]);
+        multiply_unsigned(product[1], high[0], high[1], in.x[1]);
         // A lane has half of two groups' products, and all of one group's minimum.
         const float2 halves = shared_at<float2>(in.sums + in.t * 8);
         const float inputs = in.factor * (halves.x + halves.y);
         AKUNU_UNROLL
         for (u32 r = 0; r < 2; ++r) {
             const u32 groups = p[r].groups;
-            // Below 2^30: 16 inputs of 127·256 times codes of 15 and scales of 63, twice.
+            // Below 2^31: 16 inputs of 127·256 times codes of 31 and scales of 63, twice.
             const int scaled = whole_number(product[0], r) * int(k_scale_of(groups, 0)) +
-                               (whole_number(product[1], r) >> 4) * int(k_scale_of(groups, 1));
+                               (whole_number(product[1], r) >> (kFifth ? 0 : 4)) * int(k_scale_of(groups, 1));
             sum[r] += p[r].factors.scale * in.factor * float(scaled);
             sum[r] -= p[r].factors.min * code_float(k_min_of(groups, in.t % 2), 0.0f) * inputs;
         }
     }
 };
+template <>
+struct Fragments<kReadQ4_K> : KFragments<kReadQ4_K> {};
+template <>
+struct Fragments<kReadQ5_K> : KFragments<kReadQ5_K> {};
 
 // Codes of six bits as signed bytes, four times what they are above 32: the first 64's of a step, and the last 64's.
 // See tile_layout.h.

@@ -6,6 +6,7 @@
 
 #include "block.cuh"
 #include "formats.cuh"
+#include "nibbles.cuh"
 
 namespace akunu::cuda {
 
@@ -46,25 +47,6 @@ AKUNU_DEVICE uint4 load_halves8(const u16* row, u32 at, u32 k) {
     return {v[0], v[1], v[2], v[3]};
 }
 
-// The same number twice.
-AKUNU_DEVICE u32 twice(u32 half) { return half | half << 16; }
-AKUNU_DEVICE u32 twice(float v) { return twice(u32(to_half(v))); }
-
-// Nibbles of bytes 0 and 2 (as two halves) of a word: 1024 + low, 64 + high.
-constexpr u32 kThousand = 0x64006400u, kSixtyFour = 0x54005400u;
-AKUNU_DEVICE u32 low_nibbles(u32 two) { return (two & 0x000F000Fu) | kThousand; }
-AKUNU_DEVICE u32 high_nibbles(u32 two) { return (two & 0x00F000F0u) | kSixtyFour; }
-// The same of codes of E2M1, what they count: a code's bits, its exponent's and its mantissa's, are those of an F16
-// number 2^-14 times as large.
-AKUNU_DEVICE u32 low_e2m1(u32 two) {
-    return multiply_halves((two & 0x00070007u) << 9 | (two & 0x00080008u) << 12, 0x74007400u);
-}
-AKUNU_DEVICE u32 high_e2m1(u32 two) {
-    return multiply_halves((two & 0x00700070u) << 5 | (two & 0x00800080u) << 8, 0x74007400u);
-}
-// Bytes 2i and 2i + 1 of a word, each in a half.
-AKUNU_DEVICE u32 two_bytes(u32 word, u32 i, u32 above = 0) { return choose_bytes(word, above, i ? 0x7362u : 0x5140u); }
-
 // Of a type that lies in tiles where its rows are long enough, see row_piece.
 template <u32 kReader>
 struct TiledHalves {
@@ -92,13 +74,24 @@ struct TiledHalves {
     }
 };
 
-// The scale of a block of 32 that has nothing else.
+// What a block of 32 has besides its codes, as it lies; see BlockExtras.
+struct BlockBits {
+    u32 scale, fifth;
+};
 template <u32 kReader>
-struct ScaledHalves : TiledHalves<kReader> {
+struct BlockHalves : TiledHalves<kReader> {
     using typename TiledHalves<kReader>::Place;
-    static AKUNU_DEVICE const u8* scale_of_32(u32 cols, const Place& p, u32 group) {
-        if (!in_tiles(kReader, cols)) return p.extras + group * 2;
-        return TiledHalves<kReader>::extras(cols, p, group) + group % 4 * 2;
+    static AKUNU_DEVICE BlockBits block_bits(u32 cols, const Place& p, u32 group) {
+        constexpr BlockExtras kExtras = block_extras(kReader);
+        const u8 *scale, *fifth;
+        if (in_tiles(kReader, cols)) {
+            const u8* const extras = TiledHalves<kReader>::extras(cols, p, group);
+            scale = extras + kExtras.scale_at(group % 4), fifth = extras + group % 4 * 4;
+        } else {
+            scale = p.extras + group * kExtras.bytes(), fifth = scale + kExtras.scale;
+        }
+        return {kExtras.scale == 4 ? load_weights4(scale) : load_weights2(scale),
+                kExtras.fifth ? load_u32_by_halves(fifth) : 0};
     }
 };
 
@@ -112,37 +105,82 @@ struct Pieces {
     }
 };
 
-template <>
-struct Halves<Format<kReadQ4_0>> : ScaledHalves<kReadQ4_0> {
+// Blocks of 32 nibbles.
+template <u32 kReader>
+struct NibbleHalves : BlockHalves<kReader> {
+    using typename TiledHalves<kReader>::Place;
     struct Raw : Pieces<1> {
-        u32 d;
+        BlockBits bits;
     };
     static AKUNU_DEVICE Raw fetch(u32 cols, const Place& p, u32 group) {
         Raw r;
-        r.q[0] = piece(cols, p, group);
-        r.d = load_weights2(scale_of_32(cols, p, group));
+        r.q[0] = TiledHalves<kReader>::piece(cols, p, group);
+        r.bits = BlockHalves<kReader>::block_bits(cols, p, group);
         return r;
     }
     static AKUNU_DEVICE void convert(const Raw& r, u32, u32 (&h)[16]) {
-        const u32 d = twice(r.d);
+        const u32 d = twice(r.bits.scale & 0xFFFF), m = twice(r.bits.scale >> 16);
         AKUNU_UNROLL
-        for (u32 i = 0; i < 8; ++i) {
-            const u32 two = two_bytes(r.word(i / 2), i % 2);
-            h[i] = multiply_halves(add_halves(low_nibbles(two), 0xE408E408u), d);       // - 1032
-            h[8 + i] = multiply_halves(add_halves(high_nibbles(two), 0xD480D480u), d);  // - 72
+        for (u32 w = 0; w < 4; ++w) {
+            u32 low[2], high[2];
+            nibble_halves<kReader, true>(r.word(w), r.bits.fifth >> w, low, high);
+            AKUNU_UNROLL
+            for (u32 i = 0; i < 2; ++i) {
+                constexpr bool kMinimum = Nibbles<kReader>::kMinimum;
+                h[2 * w + i] = kMinimum ? multiply_add_halves(low[i], d, m) : multiply_halves(low[i], d);
+                h[8 + 2 * w + i] = kMinimum ? multiply_add_halves(high[i], d, m) : multiply_halves(high[i], d);
+            }
+        }
+    }
+};
+template <>
+struct Halves<Format<kReadQ4_0>> : NibbleHalves<kReadQ4_0> {};
+template <>
+struct Halves<Format<kReadQ4_1>> : NibbleHalves<kReadQ4_1> {};
+template <>
+struct Halves<Format<kReadQ5_0>> : NibbleHalves<kReadQ5_0> {};
+template <>
+struct Halves<Format<kReadQ5_1>> : NibbleHalves<kReadQ5_1> {};
+template <>
+struct Halves<Format<kReadIq4Nl>> : NibbleHalves<kReadIq4Nl> {};
+
+// A step's scales of IQ4_XS lie in a word.
+template <>
+struct Halves<Format<kReadIq4Xs>> : TiledHalves<kReadIq4Xs> {
+    struct Raw : Pieces<1> {
+        uint2 extras;
+    };
+    static AKUNU_DEVICE Raw fetch(u32 cols, const Place& p, u32 group) {
+        const u8* const e = extras(cols, p, group);
+        Raw r;
+        r.q[0] = piece(cols, p, group);
+        r.extras = {load_weights4(e), load_weights4(e + 4)};
+        return r;
+    }
+    static AKUNU_DEVICE void convert(const Raw& r, u32 group, u32 (&h)[16]) {
+        const u32 d = twice(iq4_xs_scale(r.extras, group % 8));
+        AKUNU_UNROLL
+        for (u32 w = 0; w < 4; ++w) {
+            u32 low[2], high[2];
+            nibble_halves<kReadIq4Xs, true>(r.word(w), 0, low, high);
+            AKUNU_UNROLL
+            for (u32 i = 0; i < 2; ++i) {
+                h[2 * w + i] = multiply_halves(low[i], d);
+                h[8 + 2 * w + i] = multiply_halves(high[i], d);
+            }
         }
     }
 };
 
 template <>
-struct Halves<Format<kReadQ8_0>> : ScaledHalves<kReadQ8_0> {
+struct Halves<Format<kReadQ8_0>> : BlockHalves<kReadQ8_0> {
     struct Raw : Pieces<2> {
         u32 d;
     };
     static AKUNU_DEVICE Raw fetch(u32 cols, const Place& p, u32 group) {
         Raw r;
         r.q[0] = piece(cols, p, 2 * group), r.q[1] = piece(cols, p, 2 * group + 1);
-        r.d = load_weights2(scale_of_32(cols, p, group));
+        r.d = block_bits(cols, p, group).scale;
         return r;
     }
     static AKUNU_DEVICE void convert(const Raw& r, u32, u32 (&h)[16]) {
@@ -155,15 +193,26 @@ struct Halves<Format<kReadQ8_0>> : ScaledHalves<kReadQ8_0> {
     }
 };
 
-template <>
-struct Halves<Format<kReadQ4_K>> : TiledHalves<kReadQ4_K> {
+// Q4_K and Q5_K.
+template <u32 kReader>
+struct KHalves : TiledHalves<kReader> {
+    using typename TiledHalves<kReader>::Place;
+    static constexpr bool kFifth = kReader == kReadQ5_K;
     struct Raw : Pieces<2> {
         uint4 extras;
+        u32 fifth[2];  // of a piece's two groups each
     };
     static AKUNU_DEVICE Raw fetch(u32 cols, const Place& p, u32 group) {
+        using Base = TiledHalves<kReader>;
+        const u8* const e = Base::extras(cols, p, group);
         Raw r;
-        r.q[0] = piece(cols, p, group / 2 * 2), r.q[1] = piece(cols, p, group / 2 * 2 + 1);
-        r.extras = load_weights16(extras(cols, p, group));
+        AKUNU_UNROLL
+        for (u32 i = 0; i < 2; ++i) {
+            const u32 number = group / 2 * 2 + i;
+            r.q[i] = Base::piece(cols, p, number);
+            r.fifth[i] = kFifth ? load_weights4(e + k_fifth_at(number % 8)) : 0;
+        }
+        r.extras = load_weights16(e);
         return r;
     }
     static AKUNU_DEVICE void convert(const Raw& r, u32 group, u32 (&h)[16]) {
@@ -171,11 +220,16 @@ struct Halves<Format<kReadQ4_K>> : TiledHalves<kReadQ4_K> {
         const u32 scale = twice(s.scale), offset = twice(s.offset), shift = 4 * (group % 2);
         AKUNU_UNROLL
         for (u32 i = 0; i < 16; ++i) {
-            const u32 q = add_halves(low_nibbles(two_bytes(r.word(i / 2), i % 2) >> shift), 0xE400E400u);  // - 1024
-            h[i] = multiply_add_halves(q, scale, offset);
+            u32 code = low_nibbles(two_bytes(r.word(i / 2), i % 2) >> shift);
+            if constexpr (kFifth) code |= two_bytes(r.fifth[i / 8] >> i / 2 % 4 >> shift, i % 2) << 4 & 0x00100010u;
+            h[i] = multiply_add_halves(add_halves(code, 0xE400E400u), scale, offset);  // - 1024
         }
     }
 };
+template <>
+struct Halves<Format<kReadQ4_K>> : KHalves<kReadQ4_K> {};
+template <>
+struct Halves<Format<kReadQ5_K>> : KHalves<kReadQ5_K> {};
 
 template <>
 struct Halves<Format<kReadQ6_K>> : TiledHalves<kReadQ6_K> {

@@ -14,12 +14,16 @@
 // a time, piece p at place p ^ row % 8: so eight rows' pieces lie in different banks of shared memory, and products of
 // warpgroups take a tile as it lies.
 //
-// K-quants' bits are in another order than in a file, so that a row's step takes fewer instructions. Q4_K and Q5_K
-// (which has no tiles): a word of extras has two groups' scales of six bits, from bit 0 and 6 on, their minima, from 12
-// and 18 on, and one of the four bytes of d and dmin. Q6_K: of a step's 128 codes 64 bytes of nibbles have the first
-// 64's lower four bits below the last 64's upper four. The other two bits are in 32 bytes, words of which serve two
-// words of nibbles each: of the even one's codes, from bit 6 on for the first 64 and from 2 on for the last, of the odd
-// one's from 4 and 0.
+// Bits are in another order than in a file, so that a row's step takes fewer instructions.
+//   - Fifth bits of 32 codes, whose other four are the nibbles of 16 bytes: bit 8b + i is that of byte b of their i-th
+//     word, of the low nibble, and bit 8b + 4 + i of the high one. Of blocks of 32 a unit's are in front of its scales.
+//   - Q4_K and Q5_K: a word of extras has two groups' scales of six bits, from bit 0 and 6 on, their minima, from 12
+//     and 18 on, and one of the four bytes of d and dmin. Behind them are the fifth bits of Q5_K: of two groups, whose
+//     codes are the nibbles of two pieces, a word of each piece.
+//   - Q6_K: of a step's 128 codes 64 bytes of nibbles have the first 64's lower four bits below the last 64's upper
+//     four. The other two bits are in 32 bytes, words of which serve two words of nibbles each: of the even one's
+//     codes, from bit 6 on for the first 64 and from 2 on for the last, of the odd one's from 4 and 0.
+//   - IQ4_XS: a word for each step has four groups' scales of six bits, and above them one of the two bytes of d.
 #pragma once
 
 #include "command.h"
@@ -41,28 +45,71 @@ struct TileLayout {
     }
 };
 
+// What a block of 32 has besides its codes: bytes of its scale, with a minimum behind it where it has one; and whether
+// codes have a fifth bit, which is four bytes more.
+struct BlockExtras {
+    u32 scale;
+    bool fifth;
+    constexpr u32 bytes() const { return scale + (fifth ? 4 : 0); }
+    // From the extras of a tile's row on: the scale of one of its four blocks.
+    constexpr u32 scale_at(u32 block) const { return (fifth ? 16 : 0) + block * scale; }
+};
+// Of types without such blocks there is no scale.
+constexpr BlockExtras block_extras(u32 reader) {
+    switch (reader) {
+        case kReadMxfp4:
+            return {1, false};
+        case kReadQ4_0:
+        case kReadIq4Nl:
+        case kReadQ8_0:
+            return {2, false};
+        case kReadQ5_0:
+            return {2, true};
+        case kReadQ4_1:
+            return {4, false};
+        case kReadQ5_1:
+            return {4, true};
+        default:
+            return {0, false};
+    }
+}
+
 // Of types without one there are no inputs.
 constexpr TileLayout tile_layout(u32 reader) {
     switch (reader) {
         case kReadF16:
         case kReadBf16:
             return {128, 256, 0};
-        case kReadQ4_0:
-            return {128, 64, 8};
-        case kReadMxfp4:
-            return {128, 64, 4};
         case kReadQ8_0:
-            return {128, 128, 8};
+            return {128, 128, 4 * block_extras(reader).bytes()};
         case kReadQ4_K:
             return {256, 128, 16};
+        case kReadQ5_K:
+            return {256, 128, 48};
         case kReadQ6_K:
             return {256, 192, 18};
-        default:
-            return {0, 0, 0};
+        case kReadIq4Xs:
+            return {256, 128, 8};
+        default:  // nibbles in blocks of 32
+            return block_extras(reader).scale != 0 ? TileLayout{128, 64, 4 * block_extras(reader).bytes()}
+                                                   : TileLayout{0, 0, 0};
     }
 }
 // Numbers that an input of a row becomes: whole ones for codes, two F16 ones for floats. Either takes two bytes.
 constexpr u32 input_parts(u32 reader) { return reader == kReadF16 || reader == kReadBf16 ? 2 : 1; }
+// Whether codes count from a minimum on, with which the sums of a row's inputs are multiplied; and whether a row that
+// is staged for weights of one type serves those of another, which stand beside them in a command: sums are staged for
+// nibbles without minima, too, where a type that is loaded has some.
+constexpr bool has_minima(u32 reader) {
+    return reader == kReadQ4_1 || reader == kReadQ5_1 || reader == kReadQ4_K || reader == kReadQ5_K;
+}
+constexpr bool stages_sums(u32 reader, u32 other) {
+    return has_minima(reader) ||
+           (has_minima(other) && tile_layout(reader).code_bytes * 2 == tile_layout(reader).inputs);
+}
+constexpr bool serves(u32 reader, u32 other) {
+    return input_parts(reader) == input_parts(other) && (!has_minima(other) || stages_sums(reader, other));
+}
 // Rows of codes whose blocks are of 32 may end within a unit: zeros follow.
 constexpr bool in_tiles(u32 reader, u64 cols) {
     const u32 inputs = tile_layout(reader).inputs;

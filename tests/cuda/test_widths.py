@@ -13,7 +13,10 @@ from .test_decode import equal
 WIDTHS = (160, 288, 704, 1856)
 
 
-@pytest.mark.parametrize("dtype", ["q4_0", pytest.param("q8_0", marks=pytest.mark.long), "mxfp4"])
+LONG = [pytest.param(dtype, marks=pytest.mark.long) for dtype in ("q8_0", "q4_1", "q5_0", "iq4_nl")]
+
+
+@pytest.mark.parametrize("dtype", ["q4_0", "q5_1", "mxfp4", *LONG])
 def test_matmuls(run: Run, draw: Draw, dtype: str) -> None:
     rows = (1, 2, 7, 16, 17, 33, 64, 65, 130)
     cases = []
@@ -36,7 +39,7 @@ def test_tokens_of_a_row_are_the_cpus(run: Run, draw: Draw) -> None:
     cases = [
         {"keys": 9, "dim": dim, "head_dim": 32, "kv": "f16", "weights": dtype}
         for dim in (160, 288)
-        for dtype in ("q4_0", "q8_0", "mxfp4")
+        for dtype in ("q4_0", "q5_0", "q5_1", "q8_0", "iq4_nl", "mxfp4")
     ]
     done = run(equal(*draw(cases)))
     assert done.stdout == "equal\n", done.stderr or done.stdout

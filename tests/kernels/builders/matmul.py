@@ -40,7 +40,10 @@ def matmul_input(p: Problem, dev: Traits, dtype: str, x: ref.F32) -> tuple[str, 
 
 
 #: Inputs of a unit of the types whose codes lie in tiles on CUDA: cuda/kernels/tile_layout.h.
-_CODE_TILES = {"q4_0": 128, "q8_0": 128, "mxfp4": 128, "q4_k": 256, "q6_k": 256}
+_CODE_TILES = {
+    **dict.fromkeys(("q4_0", "q4_1", "q5_0", "q5_1", "q8_0", "iq4_nl", "mxfp4"), 128),
+    **dict.fromkeys(("q4_k", "q5_k", "q6_k", "iq4_xs"), 256),
+}
 
 
 #: Rows up to which CUDA multiplies codes in tiles as whole numbers: kByteRows of cuda/kernels/few_layout.h.
