@@ -24,6 +24,7 @@
 #include <utility>
 #include <vector>
 
+#include "guarded.cuh"
 #include "interpreter.cu"
 
 extern "C" void emulator_switch(void** save, void* to);
@@ -522,17 +523,19 @@ API cuMemAlloc_v2(unsigned long long* p, std::size_t n) {
     std::size_t free, total;
     cuMemGetInfo_v2(&free, &total);
     if (n > free) return 2;
-    void* at = std::aligned_alloc(256, (n + 255) / 256 * 256);
-    if (!at) return 2;
-    *p = reinterpret_cast<unsigned long long>(at);
+    const emulator::Guarded memory(n);
+    if (!memory.at) return 2;
+    *p = reinterpret_cast<unsigned long long>(memory.at);
     const std::scoped_lock lock(emulator::allocating);
     emulator::allocations[*p] = {n, emulator::here};
     return 0;
 }
 API cuMemFree_v2(unsigned long long p) {
     const std::scoped_lock lock(emulator::allocating);
-    if (emulator::allocations.erase(p) != 1) std::abort();
-    std::free(reinterpret_cast<void*>(p));
+    const auto found = emulator::allocations.find(p);
+    if (found == emulator::allocations.end()) std::abort();
+    emulator::Guarded::release(p, found->second.bytes);
+    emulator::allocations.erase(found);
     return 0;
 }
 API cuMemsetD8_v2(unsigned long long p, unsigned char v, std::size_t n) {
