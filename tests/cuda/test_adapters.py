@@ -77,7 +77,8 @@ print("near")
 #: Widths of models in tiles, whose steps do not come out even; heads, and query heads of a KV head.
 SHAPES = {
     "f16": (128, 32, 2), "bf16": (256, 64, 2), "q8_0": (160, 32, 1), "q4_0": (288, 32, 3),
-    "q4_k": (256, 64, 2), "q6_k": (256, 64, 4),
+    "q5_1": (288, 32, 3), "q4_k": (256, 64, 2), "q5_k": (256, 64, 2), "q6_k": (256, 64, 4),
+    "iq4_xs": (256, 64, 2),
 }  # fmt: skip
 #: Ranks of adapters, and each row's adapter.
 CASES: list[tuple[list[int], list[int | None]]] = [

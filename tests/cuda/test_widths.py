@@ -13,10 +13,10 @@ from .test_decode import equal
 WIDTHS = (160, 288, 704, 1856)
 
 
-LONG = [pytest.param(dtype, marks=pytest.mark.long) for dtype in ("q8_0", "q4_1", "q5_0", "iq4_nl")]
+TURNS = [pytest.param(dtype, marks=pytest.mark.in_turn) for dtype in ("q4_1", "q5_0", "q5_1", "iq4_nl")]
 
 
-@pytest.mark.parametrize("dtype", ["q4_0", "q5_1", "mxfp4", *LONG])
+@pytest.mark.parametrize("dtype", ["q4_0", pytest.param("q8_0", marks=pytest.mark.long), "mxfp4", *TURNS])
 def test_matmuls(run: Run, draw: Draw, dtype: str) -> None:
     rows = (1, 2, 7, 16, 17, 33, 64, 65, 130)
     cases = []
