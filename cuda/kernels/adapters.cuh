@@ -67,7 +67,7 @@ struct Adapters {
     AKUNU_DEVICE void fetch_columns(u32 matrix, u32 of, u32 n, u32 row, u32 r) const {
         const u16* const from = columns(matrix, of) + row;
         for (u32 i = r; i < max_rank(matrix) && n % 8 == 0; i += kTileRows) {
-            fetch_to_cache(from + u64(i) * n, smaller(kTileRows, n - row) * 2);
+            fetch_line_to_cache(from + u64(i) * n, smaller(kTileRows, n - row) * 2);
         }
     }
 };

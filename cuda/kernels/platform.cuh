@@ -320,6 +320,12 @@ AKUNU_DEVICE void fetch_to_cache(const void* from, unsigned bytes) {
 #endif
 }
 
+// The same of what lies in a line, at the address of its first byte. Bulk copies have a unit of their own, which takes
+// one after another, and the ring's wait behind them; these are loads of a warp.
+AKUNU_DEVICE void fetch_line_to_cache(const void* from, unsigned) {
+    asm volatile("prefetch.global.L2 [%0];" ::"l"(from) : "memory");
+}
+
 AKUNU_DEVICE float bits_to_float(unsigned bits) { return __uint_as_float(bits); }
 AKUNU_DEVICE unsigned long long double_to_bits(double x) { return __double_as_longlong(x); }
 AKUNU_DEVICE double bits_to_double(unsigned long long bits) { return __longlong_as_double(bits); }

@@ -190,15 +190,9 @@ struct RowAdapter {
         return any_of_warp(choice.number == 0 && job.begin == job.end && !has_second);
     }
 
-    // Asks for what the block multiplies and adds, before it waits for the input.
+    // Asks for what the block multiplies, before it waits for the input.
     template <typename T>
     AKUNU_DEVICE StagedProduct<T> ask(const TileJob& job, u32 thread) const {
-        const u32 mine = thread / kTileRows, r = thread % kTileRows, tile = job.begin + mine;
-        if (there() && tile < job.end) {
-            const TileRow at = tile_row(job, tile, 0);
-            of.fetch_columns(first_matrix() + at.matrix, choice.number, job.rows[at.matrix], at.row, r);
-            if (job.pairs) of.fetch_columns(1, choice.number, job.rows[0], at.row, r);
-        }
         const u32 rank = first_rank_of_block(job);
         const bool has_rank = there() && !second && any_of_warp(rank < of.ranks());
         return {has_rank ? of.row(rank, choice.number) : nullptr, has_rank ? of.k : 0, thread};
@@ -265,6 +259,7 @@ AKUNU_DEVICE void row_tiles(Block b, u32 second) {
         if (!second) b.wait();
         return;
     }
+    auto columns = adapter.columns(job, begin + mine, r, mine < smaller(end - begin, together));
     const auto rank = adapter.template ask<T>(job, thread);
     if (!second)
         job.normed ? stage_inputs<T, true>(b, row, k, m, thread) : stage_inputs<T, false>(b, row, k, m, thread);
@@ -322,8 +317,8 @@ AKUNU_DEVICE void row_tiles(Block b, u32 second) {
         if (first != begin) {
             out = output(first, tiles);
             out.load_base(job);
+            columns = adapter.columns(job, first + mine, r, mine < tiles);
         }
-        const auto columns = adapter.columns(job, first + mine, r, mine < tiles);
         if (first == begin) adapter.take(job, thread);
         sync_block();
         float v = 0.0f;

@@ -193,6 +193,7 @@ unsigned long long nanoseconds();
 AKUNU_DEVICE unsigned cycles() { return static_cast<unsigned>(nanoseconds()); }
 AKUNU_DEVICE void sleep_shortly() { emulator::yield(); }
 AKUNU_DEVICE void fetch_to_cache(const void* from, unsigned bytes) { emulator::fetch_to_cache(from, bytes); }
+AKUNU_DEVICE void fetch_line_to_cache(const void* from, unsigned bytes) { emulator::fetch_to_cache(from, bytes); }
 
 template <typename T>
 AKUNU_DEVICE T load_as(const void* p) {
