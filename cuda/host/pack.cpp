@@ -64,29 +64,25 @@ void order_scales(std::byte* extras) {
     }
     std::memcpy(extras, words, sizeof words);
 }
-// Fifth bits of 32 codes, element i's at bit i, as they lie among those of nibbles.
-std::uint32_t ordered_bits(std::uint32_t bits) {
-    std::uint32_t to = 0;
-    for (u32 i = 0; i < 32; ++i) to |= (bits >> i & 1) << (8 * (i % 4) + 4 * (i / 16) + i % 16 / 4);
-    return to;
-}
-// Of Q5_0 and Q5_1, at the end of what a block has besides its codes; of Q5_K, whose byte l has those of element l of
-// each group.
+// Fifth bits as they lie in tiles. In a file those of Q5_0 and Q5_1 are a word at the end of what a block has besides
+// its codes, with element i's at bit i; those of Q5_K are 32 bytes, of which byte i has those of element i of each
+// group of 32.
 void order_fifth_bits(std::byte* bits) {
-    std::uint32_t word;
-    std::memcpy(&word, bits, sizeof word);
-    word = ordered_bits(word);
-    std::memcpy(bits, &word, sizeof word);
+    constexpr std::uint32_t kSpread = 0x00204081, kOfBytes = 0x01010101;  // four bits to the lowest of four bytes
+    std::uint32_t from, to = 0;
+    std::memcpy(&from, bits, sizeof from);
+    for (u32 word = 0; word < 8; ++word) to |= ((from >> 4 * word & 15) * kSpread & kOfBytes) << word;
+    std::memcpy(bits, &to, sizeof to);
 }
 void order_k_fifth_bits(std::byte* bits) {
-    std::uint32_t to[8] = {};
+    constexpr std::uint32_t kOfBytes = 0x01010101;
+    std::uint32_t from[8], to[8] = {};
+    std::memcpy(from, bits, sizeof from);
     for (u32 piece = 0; piece < 8; ++piece) {
-        std::uint32_t of_piece = 0;  // of 16 low nibbles and 16 high ones
-        for (u32 i = 0; i < 32; ++i) {
-            const auto byte = std::to_integer<u32>(bits[piece % 2 * 16 + i % 16]);
-            of_piece |= (byte >> (piece / 2 * 2 + i / 16) & 1) << i;
+        for (u32 word = 0; word < 8; ++word) {  // of four low nibbles, or of four high ones
+            const u32 group = piece / 2 * 2 + word / 4;
+            to[piece] |= (from[piece % 2 * 4 + word % 4] >> group & kOfBytes) << word;
         }
-        to[piece] = ordered_bits(of_piece);
     }
     std::memcpy(bits, to, sizeof to);
 }
