@@ -148,7 +148,7 @@ struct GroupColumns {
                 } else {
                     mma_u8_s8(product, a, x);
                 }
-                if constexpr (N::kMinimum) {
+                if constexpr (has_minima(kReader)) {
                     constexpr u32 kOnes = 0x01010101u;
                     int inputs[4] = {};  // their sums
                     mma_u8_s8(inputs, {kOnes, kOnes, kOnes, kOnes}, x);
@@ -204,17 +204,6 @@ struct KByteColumns {
     }
     // A group's minimum, in each byte of a word: its products with the inputs are what it counts of their sum.
     static AKUNU_DEVICE u32 minimum(u32 groups, u32 which) { return k_min_of(groups, which) * 0x01010101u; }
-    // Two words of a row's pair of groups, as bytes: the low nibbles, or the high ones.
-    static AKUNU_DEVICE uint2 codes(const uint2& q, u32 fifth, u32 high) {
-        if constexpr (!kFifth) {
-            const u32 mask = high ? 0xF0F0F0F0u : 0x0F0F0F0Fu;
-            return {q.x & mask, q.y & mask};
-        }
-        constexpr u32 kNibble = 0x0F0F0F0Fu, kBit = 0x10101010u;
-        const u32 shift = high ? 0 : 4;
-        return {(q.x >> 4 * high & kNibble) | (fifth << shift & kBit),
-                (q.y >> 4 * high & kNibble) | (fifth >> 1 << shift & kBit)};
-    }
     static AKUNU_DEVICE void add(u32 unit, const At& at, const ByteStep<kPieces>& in, float (&sum)[2]) {
         constexpr u32 kUpper = kTileRows / 2 * kLayout.extra_bytes;
         KFactors factors[2];
@@ -233,19 +222,21 @@ struct KByteColumns {
         for (u32 pair = 0; pair < 2; ++pair) {
             const uint2 q[2] = {shared_at<const uint2>(unit + at.codes + pair * 32),
                                 shared_at<const uint2>(unit + at.codes + pair * 32 + 512)};
-            u32 fifth[2] = {};
+            u32 codes[2][4];  // of the low nibbles, and of the high ones
             AKUNU_UNROLL
             for (u32 upper = 0; upper < 2; ++upper) {
                 const u32 from = unit + at.extras + upper * kUpper + at.fifth + pair * 8;
-                if constexpr (kFifth) fifth[upper] = shared_at<const u32>(from) >> at.bits;
+                u32 fifth = 0;
+                if constexpr (kFifth) fifth = shared_at<const u32>(from) >> at.bits;
+                k_bytes<kReader>(q[upper].x, fifth, codes[0][upper], codes[1][upper]);
+                k_bytes<kReader>(q[upper].y, fifth >> 1, codes[0][2 + upper], codes[1][2 + upper]);
             }
             AKUNU_UNROLL
             for (u32 high = 0; high < 2; ++high) {
                 const u32 group = 2 * pair + high;
                 const u32 x[2] = {in.x[group][0].x, in.x[group][0].y};
-                const uint2 a = codes(q[0], fifth[0], high), b = codes(q[1], fifth[1], high);
                 int product[4] = {};
-                mma_u8_s8(product, {a.x, b.x, a.y, b.y}, x);
+                mma_u8_s8(product, codes[high], x);
                 const u32 first = minimum(words[0][pair], high), second = minimum(words[1][pair], high);
                 mma_u8_s8(least, {first, second, first, second}, x);
                 AKUNU_UNROLL

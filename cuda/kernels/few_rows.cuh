@@ -34,7 +34,7 @@ struct CodeColumns {
 
 // Blocks of 32 nibbles: a lane has four of the low ones and four of the high ones.
 template <u32 kReader>
-struct NibbleColumns : CodeColumns<1, true, Nibbles<kReader>::kMinimum> {
+struct NibbleColumns : CodeColumns<1, true, has_minima(kReader)> {
     using N = Nibbles<kReader>;
     static AKUNU_DEVICE void load(u32 unit, u32 step, u32 group, u32 lane, RowGroup<1>& r) {
         const u32 block = step % tile_layout(kReader).steps() * 4 + group;
@@ -52,7 +52,7 @@ struct NibbleColumns : CodeColumns<1, true, Nibbles<kReader>::kMinimum> {
             NibbleScale<kReader> scale;
             scale.load(extras, block);
             r.scale[0][upper] = (kReader == kReadMxfp4 ? 2.0f : 1.0f) * scale.scale(block);
-            if constexpr (N::kMinimum) r.offset[upper] = scale.minimum();
+            if constexpr (has_minima(kReader)) r.offset[upper] = scale.minimum();
         }
     }
 };

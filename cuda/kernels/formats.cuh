@@ -192,15 +192,19 @@ AKUNU_DEVICE u64 block32(const Weights& w, u64 row, u32 group) { return row * (w
 struct BlockPlaces {
     const u8 *scale, *fifth;
 };
+// In the extras of a tile's row, and in a plane, of a block's.
+template <u32 kReader>
+AKUNU_DEVICE BlockPlaces in_unit(const u8* extras, u32 group) {
+    return {extras + block_extras(kReader).scale_at(group % 4), extras + group % 4 * 4};
+}
+template <u32 kReader>
+AKUNU_DEVICE BlockPlaces in_plane(const u8* extras) {
+    return {extras, extras + block_extras(kReader).scale};
+}
 template <u32 kReader>
 AKUNU_DEVICE BlockPlaces block_places(const Weights& w, u64 row, u32 group) {
-    constexpr BlockExtras kExtras = block_extras(kReader);
-    if (!in_tiles(kReader, w.cols)) {
-        const u8* const extras = w.extras + block32(w, row, group) * kExtras.bytes();
-        return {extras, extras + kExtras.scale};
-    }
-    const u8* const extras = row_extras<kReader>(w, row, group * 32);
-    return {extras + kExtras.scale_at(group % 4), extras + group % 4 * 4};
+    if (in_tiles(kReader, w.cols)) return in_unit<kReader>(row_extras<kReader>(w, row, group * 32), group);
+    return in_plane<kReader>(w.extras + block32(w, row, group) * block_extras(kReader).bytes());
 }
 
 // Blocks of 32 nibbles: d(q - zero), or dq + m.
@@ -208,7 +212,7 @@ template <u32 kReader, u32 kZero>
 struct NibbleFormat {
     static constexpr BlockExtras kExtras = block_extras(kReader);
     static constexpr u32 kFloatBytes = 0;
-    static constexpr bool kScaled = true, kOffset = kExtras.scale == 4;
+    static constexpr bool kScaled = true, kOffset = has_minima(kReader);
     static AKUNU_DEVICE void load(const Weights& w, u64 row, u32 group, Group& g) {
         const uint4 q = load_weights16(row_piece<kReader>(w, row, group));
         const BlockPlaces at = block_places<kReader>(w, row, group);

@@ -205,7 +205,7 @@ struct NibbleFragments : CodeFragments {
         for (u32 r = 0; r < 2; ++r) {
             const float v = whole(product[0], r) + whole(product[1], r);
             sum[r] += v * (p[r].scale.scale(p[r].block) * (in.factor * N::kUnit));
-            if constexpr (N::kMinimum) {
+            if constexpr (has_minima(kReader)) {
                 const float2 halves = shared_at<float2>(in.sums + in.t * 8);
                 sum[r] += p[r].scale.minimum() * (in.factor * (halves.x + halves.y));
             }
@@ -281,24 +281,14 @@ struct KFragments : CodeFragments {
         p.groups = weights_at<u32>(extras + in_unit * 8 + lane % 4 / 2 * 4);
         p.factors = k_factors(weights_at<uint4>(extras));
     }
-    // The low nibbles as bytes, and the high ones, 16 times what they count where there are no fifth bits.
-    static AKUNU_DEVICE void bytes(const Loaded& p, u32 (&low)[4], u32 (&high)[4]) {
-        const u32 words[4] = {p.q.x, p.q.y, p.q.z, p.q.w};
-        AKUNU_UNROLL
-        for (u32 i = 0; i < 4; ++i) {
-            if constexpr (kFifth) {
-                Nibbles<kReadQ5_K>::bytes(words[i], p.fifth >> i, low[i], high[i]);
-            } else {
-                constexpr u32 kLow = 0x0F0F0F0Fu;
-                low[i] = words[i] & kLow;
-                high[i] = words[i] & ~kLow;
-            }
-        }
-    }
     static AKUNU_DEVICE void multiply(const Loaded (&p)[2], const StepInputs<2>& in, float (&sum)[2]) {
         u32 low[2][4], high[2][4];  // of both rows
         AKUNU_UNROLL
-        for (u32 r = 0; r < 2; ++r) bytes(p[r], low[r], high[r]);
+        for (u32 r = 0; r < 2; ++r) {
+            const u32 words[4] = {p[r].q.x, p[r].q.y, p[r].q.z, p[r].q.w};
+            AKUNU_UNROLL
+            for (u32 i = 0; i < 4; ++i) k_bytes<kReader>(words[i], p[r].fifth >> i, low[r][i], high[r][i]);
+        }
         int product[2][4] = {};
         multiply_unsigned(product[0], low[0], low[1], in.x[0]);
         multiply_unsigned(product[1], high[0], high[1], in.x[1]);

@@ -83,15 +83,11 @@ struct BlockHalves : TiledHalves<kReader> {
     using typename TiledHalves<kReader>::Place;
     static AKUNU_DEVICE BlockBits block_bits(u32 cols, const Place& p, u32 group) {
         constexpr BlockExtras kExtras = block_extras(kReader);
-        const u8 *scale, *fifth;
-        if (in_tiles(kReader, cols)) {
-            const u8* const extras = TiledHalves<kReader>::extras(cols, p, group);
-            scale = extras + kExtras.scale_at(group % 4), fifth = extras + group % 4 * 4;
-        } else {
-            scale = p.extras + group * kExtras.bytes(), fifth = scale + kExtras.scale;
-        }
-        return {kExtras.scale == 4 ? load_weights4(scale) : load_weights2(scale),
-                kExtras.fifth ? load_u32_by_halves(fifth) : 0};
+        const BlockPlaces at = in_tiles(kReader, cols)
+                                   ? in_unit<kReader>(TiledHalves<kReader>::extras(cols, p, group), group)
+                                   : in_plane<kReader>(p.extras + group * kExtras.bytes());
+        return {kExtras.scale == 4 ? load_weights4(at.scale) : load_weights2(at.scale),
+                kExtras.fifth ? load_u32_by_halves(at.fifth) : 0};
     }
 };
 
@@ -104,6 +100,24 @@ struct Pieces {
         return i % 4 == 0 ? p.x : i % 4 == 1 ? p.y : i % 4 == 2 ? p.z : p.w;
     }
 };
+
+// A block's values: codes times d, and m more where the type has minima. Each is the same number twice.
+template <u32 kReader>
+AKUNU_DEVICE void nibble_values(const Pieces<1>& q, u32 fifth, u32 d, u32 m, u32 (&h)[16]) {
+    const auto value = [&](u32 code) {
+        return has_minima(kReader) ? multiply_add_halves(code, d, m) : multiply_halves(code, d);
+    };
+    AKUNU_UNROLL
+    for (u32 w = 0; w < 4; ++w) {
+        u32 low[2], high[2];
+        nibble_halves<kReader, true>(q.word(w), fifth >> w, low, high);
+        AKUNU_UNROLL
+        for (u32 i = 0; i < 2; ++i) {
+            h[2 * w + i] = value(low[i]);
+            h[8 + 2 * w + i] = value(high[i]);
+        }
+    }
+}
 
 // Blocks of 32 nibbles.
 template <u32 kReader>
@@ -119,18 +133,8 @@ struct NibbleHalves : BlockHalves<kReader> {
         return r;
     }
     static AKUNU_DEVICE void convert(const Raw& r, u32, u32 (&h)[16]) {
-        const u32 d = twice(r.bits.scale & 0xFFFF), m = twice(r.bits.scale >> 16);
-        AKUNU_UNROLL
-        for (u32 w = 0; w < 4; ++w) {
-            u32 low[2], high[2];
-            nibble_halves<kReader, true>(r.word(w), r.bits.fifth >> w, low, high);
-            AKUNU_UNROLL
-            for (u32 i = 0; i < 2; ++i) {
-                constexpr bool kMinimum = Nibbles<kReader>::kMinimum;
-                h[2 * w + i] = kMinimum ? multiply_add_halves(low[i], d, m) : multiply_halves(low[i], d);
-                h[8 + 2 * w + i] = kMinimum ? multiply_add_halves(high[i], d, m) : multiply_halves(high[i], d);
-            }
-        }
+        const u32 scale = r.bits.scale;
+        nibble_values<kReader>(r, r.bits.fifth, twice(scale & 0xFFFF), twice(scale >> 16), h);
     }
 };
 template <>
@@ -158,17 +162,7 @@ struct Halves<Format<kReadIq4Xs>> : TiledHalves<kReadIq4Xs> {
         return r;
     }
     static AKUNU_DEVICE void convert(const Raw& r, u32 group, u32 (&h)[16]) {
-        const u32 d = twice(iq4_xs_scale(r.extras, group % 8));
-        AKUNU_UNROLL
-        for (u32 w = 0; w < 4; ++w) {
-            u32 low[2], high[2];
-            nibble_halves<kReadIq4Xs, true>(r.word(w), 0, low, high);
-            AKUNU_UNROLL
-            for (u32 i = 0; i < 2; ++i) {
-                h[2 * w + i] = multiply_halves(low[i], d);
-                h[8 + 2 * w + i] = multiply_halves(high[i], d);
-            }
-        }
+        nibble_values<kReadIq4Xs>(r, 0, twice(iq4_xs_scale(r.extras, group % 8)), 0, h);
     }
 };
 

@@ -64,14 +64,14 @@ AKUNU_DEVICE void signed_iq4(u32 w, u32& low, u32& high) {
 }
 
 // Of the types whose codes are nibbles: bytes(w, fifth, low, high), signed or not, of which each unit counts kUnit, and
-// halves, which count what codes do; kMinimum: a minimum is added to each.
+// halves, which count what codes do.
 template <u32 kReader>
 struct Nibbles;
 
 // Codes that count from `kZero` on.
 template <u32 kZero, bool kFive>
 struct LinearNibbles {
-    static constexpr bool kSigned = kZero != 0, kFifth = kFive, kMinimum = kZero == 0;
+    static constexpr bool kSigned = kZero != 0, kFifth = kFive;
     static constexpr float kUnit = !kSigned ? 1.0f : kFifth ? 0.125f : 0.0625f;
     static AKUNU_DEVICE void bytes(u32 w, u32 fifth, u32& low, u32& high) {
         if constexpr (kSigned && kFifth) {
@@ -109,7 +109,7 @@ template <>
 struct Nibbles<kReadQ5_K> : LinearNibbles<0, true> {};
 
 struct CodedNibbles {
-    static constexpr bool kSigned = true, kFifth = false, kMinimum = false;
+    static constexpr bool kSigned = true, kFifth = false;
     static constexpr float kUnit = 1.0f;
 };
 template <>
@@ -125,6 +125,18 @@ struct Nibbles<kReadMxfp4> : CodedNibbles {
     static AKUNU_DEVICE u32 low_halves(u32 two, u32) { return low_e2m1(two); }
     static AKUNU_DEVICE u32 high_halves(u32 two, u32) { return high_e2m1(two); }
 };
+
+// Of Q4_K and Q5_K, whose high nibbles are those of another group: those of Q4_K count 16 times what they are.
+template <u32 kReader>
+AKUNU_DEVICE void k_bytes(u32 w, u32 fifth, u32& low, u32& high) {
+    if constexpr (kReader == kReadQ5_K) {
+        Nibbles<kReadQ5_K>::bytes(w, fifth, low, high);
+    } else {
+        constexpr u32 kLow = 0x0F0F0F0Fu;
+        low = w & kLow;
+        high = w & ~kLow;
+    }
+}
 
 // A word's codes as halves, two to a word each: of low nibbles, and of high ones. Codes of bytes i and i + 2 are side
 // by side, or neighbours' are.

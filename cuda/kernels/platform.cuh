@@ -308,6 +308,11 @@ AKUNU_DEVICE void copy_counted(void* to, const void* from, unsigned bytes, unsig
 }
 #endif
 
+// A line of memory that no command writes comes to the second-level cache. Bulk copies have a unit of their own, which
+// takes one after another, and the ring's wait behind them; this is a load of a warp.
+AKUNU_DEVICE void fetch_line_to_cache(const void* from, unsigned) {
+    asm volatile("prefetch.global.L2 [%0];" ::"l"(from) : "memory");
+}
 // Memory that no command writes, so many times 16 bytes, comes to the second-level cache.
 AKUNU_DEVICE void fetch_to_cache(const void* from, unsigned bytes) {
 #if __CUDA_ARCH__ >= 900
@@ -315,15 +320,9 @@ AKUNU_DEVICE void fetch_to_cache(const void* from, unsigned bytes) {
 #else
     constexpr unsigned kLine = 128;
     for (unsigned i = 0; i < bytes; i += kLine) {
-        asm volatile("prefetch.global.L2 [%0];" ::"l"(static_cast<const char*>(from) + i) : "memory");
+        fetch_line_to_cache(static_cast<const char*>(from) + i, kLine);
     }
 #endif
-}
-
-// The same of what lies in a line, at the address of its first byte. Bulk copies have a unit of their own, which takes
-// one after another, and the ring's wait behind them; these are loads of a warp.
-AKUNU_DEVICE void fetch_line_to_cache(const void* from, unsigned) {
-    asm volatile("prefetch.global.L2 [%0];" ::"l"(from) : "memory");
 }
 
 AKUNU_DEVICE float bits_to_float(unsigned bits) { return __uint_as_float(bits); }
