@@ -130,12 +130,11 @@ struct HeadSums {
 template <u32 kDim>
 struct TileKeys {
     static constexpr u32 kHeads = 8, kMaxDim = kDim, kTeamElements = 512;
-    static constexpr u32 kLeastSplit = 512;  // keys
-    // Eight heads' products take no longer than one's, but a warp prepares one at a time, besides a key and a value.
-    static constexpr u32 kHeadsTogether = kWarps - 2;
+    static constexpr u32 kLeastSplit = 512;     // keys
+    static constexpr bool kHeadsApart = false;  // eight take no longer than one
     static constexpr u32 kStep = 16, kRowBytes = kDim * 2, kPlaneBytes = kStep * kRowBytes, kWarpBytes = 8 << 10;
     static constexpr u32 kStages = kWarpBytes / (2 * kPlaneBytes);
-    static constexpr u32 kPieces = kDim / 8;
+    static constexpr u32 kPieces = kDim / 8, kEach = kStep * kPieces / 32;
     static_assert(kPagePositions % kStep == 0, "a step's keys are of one page");
     static_assert(kSharedHead % 256 == 0, "a row's pieces change places by bits of their own");
     static_assert(kHeads * (kDim * 4 + 8) <= kWarpBytes, "results take the place of keys");
@@ -187,11 +186,12 @@ struct TileKeys {
             const u32 key = at(i) % kPagePositions + lane / kPieces;
             const u8* from =
                 unit.cache + (values ? range.apart : 0) + of_page * unit.page_bytes + key * kRowBytes + p * 16;
-            constexpr u32 kRows = 32 / kPieces;
-            const u32 to = plane(i, values), end = range.end - at(i);
-            AKUNU_UNROLL_TWICE
-            for (u32 row = lane / kPieces; row < kStep; row += kRows, from += kRows * kRowBytes) {
-                copy_async16(shared_memory() + to + piece(row, p), from, row < end);
+            AKUNU_UNROLL
+            for (u32 j = 0; j < kEach; ++j) {
+                constexpr u32 kRows = 32 / kPieces;
+                const u32 row = j * kRows + lane / kPieces;
+                copy_async16(shared_memory() + plane(i, values) + piece(row, p), from + j * kRows * kRowBytes,
+                             at(i) + row < range.end);
             }
         }
         bundle_copies();

@@ -2,7 +2,6 @@
 // that were chosen so.
 #pragma once
 
-#include "fragments.cuh"
 #include "tokens.cuh"
 
 namespace akunu::cuda {
@@ -47,45 +46,10 @@ AKUNU_DEVICE float gate_of(u32 gating, float x) {
     return sqrtf(fmaxf(x, 0.0f) + log1pf(expf(-fabsf(x))));
 }
 
-// Offsets in shared memory where a warp chooses: a row's gates, which begin as its logits, what ranks them, and sums of
-// groups.
+// Where a warp chooses: a row's gates, which begin as its logits, what ranks them, and sums of groups.
 struct RouteScratch {
-    u32 gates, scores, sums;
+    float *gates, *scores, *sums;
 };
-// A warp's values, of which a lane has every 32nd: so few that they stay in registers, or in shared memory.
-struct HeldValues {
-    static constexpr u32 kEach = 8;
-    static constexpr bool kInPlace = false;
-    float v[kEach];
-
-    AKUNU_DEVICE HeldValues(u32 n, u32 from) {
-        each(n, [&](u32 i, float& x) { x = shared_at<const float>(from + i * 4); });
-    }
-    template <typename F>
-    AKUNU_DEVICE void each(u32 n, F&& f) {
-        AKUNU_UNROLL
-        for (u32 j = 0; j < kEach; ++j) {
-            if (const u32 i = lane_id() + 32 * j; i < n) f(i, v[j]);
-        }
-    }
-    AKUNU_DEVICE void store(u32 n, u32 to) {
-        each(n, [&](u32 i, float& x) { shared_at<float>(to + i * 4) = x; });
-        sync_warp();
-    }
-};
-struct ValuesInMemory {
-    static constexpr bool kInPlace = true;
-    u32 at;
-
-    AKUNU_DEVICE ValuesInMemory(u32, u32 from) : at(from) {}
-    template <typename F>
-    AKUNU_DEVICE void each(u32 n, F&& f) const {
-        AKUNU_NO_UNROLL
-        for (u32 i = lane_id(); i < n; i += 32) f(i, shared_at<float>(at + i * 4));
-    }
-    AKUNU_DEVICE void store(u32, u32) const { sync_warp(); }
-};
-
 // What a lane has of a row's choices, of which there are no more than lanes.
 struct Chosen {
     u32 id;
@@ -122,70 +86,61 @@ AKUNU_DEVICE_CALL void leave_groups(const RouteParams& p, float* scores, float* 
     sync_warp();
 }
 
-template <typename Values>
-AKUNU_DEVICE Chosen choose_among(const RouteParams& p, const RouteScratch& at, const float* choice_bias,
-                                 const float* own) {
+// By a warp, which has written the logits. `choice_bias` is added to what ranks experts, `own` are their own factors.
+AKUNU_DEVICE_CALL Chosen choose(const RouteParams& p, const RouteScratch& at, const float* choice_bias,
+                                const float* own) {
+    float* const gates = at.gates;
     const bool ranked_apart = p.has_choice_bias || p.groups != 0, softmax = p.gating == kGateSoftmax;
+    float* const scores = ranked_apart ? at.scores : gates;
     // Their logits rank experts as a softmax does, whose values are those of the chosen then.
     const bool by_logits = !ranked_apart && (softmax || p.gating == kGateSoftmaxChosen);
-    const u32 lane = lane_id(), n = p.experts;
+    const u32 lane = lane_id();
     sync_warp();
-    if (!softmax && p.gating != kGateSoftmaxChosen) {
-        ValuesInMemory(n, at.gates).each(n, [&](u32, float& x) { x = gate_of(p.gating, x); });
-    }
-    Values ranked(n, at.gates);
     float top = bits_to_float(0xFF800000u), sum = 0.0f;
     if (softmax) {
-        ranked.each(n, [&](u32, float& x) { top = fmaxf(top, x); });
+        for (u32 i = lane; i < p.experts; i += 32) top = fmaxf(top, gates[i]);
         top = reduce_warp(top, Larger());
-        ranked.each(n, [&](u32, float& x) {
-            const float e = expf(x - top);
+        for (u32 i = lane; i < p.experts; i += 32) {
+            const float e = expf(gates[i] - top);
             sum += e;
-            if (!by_logits) x = e;
-        });
+            if (!by_logits) gates[i] = e;
+        }
         sum = reduce_warp(sum, Add());
     }
+    if (!by_logits && p.gating != kGateSoftmaxChosen) {
+        for (u32 i = lane; i < p.experts; i += 32) gates[i] = softmax ? gates[i] / sum : gate_of(p.gating, gates[i]);
+    }
     if (ranked_apart) {
-        if (softmax) ranked.each(n, [&](u32, float& x) { x /= sum; });
-        ranked.store(n, at.gates);
-        ranked = Values(n, at.scores);
-        ranked.each(n, [&](u32 i, float& x) {
-            x = shared_at<const float>(at.gates + i * 4) + (p.has_choice_bias ? choice_bias[i] : 0.0f);
-        });
-        if (p.groups != 0) {
-            ranked.store(n, at.scores);
-            leave_groups(p, &shared_at<float>(at.scores), &shared_at<float>(at.sums));
-            ranked = Values(n, at.scores);
-        }
+        each_of_warp(
+            p.experts, [&](u32 i) { return p.has_choice_bias ? choice_bias[i] : 0.0f; },
+            [&](u32 i, float x) { scores[i] = gates[i] + x; });
+        sync_warp();
+        if (p.groups != 0) leave_groups(p, scores, at.sums);
     }
     // Scores become numbers in their order, of which those that are chosen become 0. A lane knows the best of its own.
+    u32* const keys = reinterpret_cast<u32*>(scores);
     u32 best = 0, which = ~0u;
     const auto rank = [&](u32 i, u32 key) {
         which = key > best ? i : which;
         best = larger(best, key);
     };
-    ranked.each(n, [&](u32 i, float& x) {
-        const u32 key = u32(rank_of(finite(x), i) >> 32);
-        x = bits_to_float(key);
-        rank(i, key);
-    });
+    for (u32 i = lane; i < p.experts; i += 32) {
+        keys[i] = u32(rank_of(finite(scores[i]), i) >> 32);
+        rank(i, keys[i]);
+    }
     u32 id = 0, key = 0;  // of a lane's choice
-    AKUNU_NO_UNROLL
-    for (u32 choice = 0; choice < p.chosen; ++choice) {
+    for (u32 n = 0; n < p.chosen; ++n) {
         const u32 most = largest_of_warp(best), first = ~largest_of_warp(best == most ? ~which : 0);
-        if (lane == choice) id = first, key = most;
-        if (Values::kInPlace && which != first) continue;
-        best = 0;
+        if (lane == n) id = first, key = most;
+        if (which != first) continue;
+        keys[first] = best = 0;
         which = ~0u;
-        ranked.each(n, [&](u32 i, float& x) {
-            if (i == first) x = bits_to_float(0);
-            rank(i, float_to_bits(x));
-        });
+        each_of_warp(p.experts, [&](u32 i) { return keys[i]; }, rank);
     }
     sync_warp();
     const bool mine = lane < p.chosen;
-    // Where nothing else ranks them, the keys are the gates.
-    float weight = mine ? ranked_apart ? shared_at<const float>(at.gates + id * 4) : logit_of(u64(key) << 32) : 0.0f;
+    float weight =
+        mine ? ranked_apart ? gates[id] : logit_of(u64(key) << 32) : 0.0f;  // else the keys are in the gates' place
     if (p.gating == kGateSoftmaxChosen) {
         top = reduce_warp(mine ? weight : top, Larger());
         weight = mine ? expf(weight - top) : 0.0f;
@@ -199,12 +154,6 @@ AKUNU_DEVICE Chosen choose_among(const RouteParams& p, const RouteScratch& at, c
     if (mine && p.has_expert_scale) factor *= own[id];
     return {id, weight * factor};
 }
-// By a warp, which has written the logits. `choice_bias` is added to what ranks experts, `own` are their own factors.
-AKUNU_DEVICE_CALL Chosen choose(const RouteParams& p, const RouteScratch at, const float* choice_bias,
-                                const float* own) {
-    return p.experts <= 32 * HeldValues::kEach ? choose_among<HeldValues>(p, at, choice_bias, own)
-                                               : choose_among<ValuesInMemory>(p, at, choice_bias, own);
-}
 
 // Buffers of a router: the logits of a row, what is added to its choices, the experts' own factors, and its results.
 struct RouteBuffers {
@@ -215,12 +164,10 @@ struct RouteBuffers {
 // A warp takes a row, whose gates and scores are in its part of shared memory.
 AKUNU_DEVICE void route_row(Block b, const RouteParams& p, const RouteBuffers& at) {
     static_assert(kWarps * kRouteFloats * sizeof(float) <= kOpBytes, "the ring begins behind it");
-    const u32 gates = kSharedHead + warp_id() * kRouteFloats * 4;
+    float* gates = reinterpret_cast<float*>(b.shared()) + warp_id() * kRouteFloats;
     sync_warp();
-    each_of_warp(
-        p.experts, [&](u32 i) { return load_fresh(at.logits + i); },
-        [&](u32 i, float x) { shared_at<float>(gates + i * 4) = x; });
-    const Chosen c = choose(p, {gates, gates + kMostExperts * 4, gates + kMostClusters * 4}, at.choice_bias, at.own);
+    each_of_warp(p.experts, [&](u32 i) { return load_fresh(at.logits + i); }, [&](u32 i, float x) { gates[i] = x; });
+    const Chosen c = choose(p, {gates, gates + kMostExperts, gates + kMostClusters}, at.choice_bias, at.own);
     if (lane_id() >= p.chosen) return;
     at.ids[lane_id()] = c.id;
     at.weights[lane_id()] = c.weight;

@@ -7,10 +7,6 @@
 
 namespace akunu::cuda {
 
-// Where a layer has experts its commands have more code than fits into the cache that the multiprocessors of a cluster
-// (GPC) share, some 128 KB: what several of them do is then a function that they call. Others have it in place.
-constexpr bool kCallsStaging = kUses<kOpNormExperts> || kUses<kOpExpertsDown>;
-
 // Offsets in shared memory: so every access is known to be one of it.
 struct TileMemory {
     u32 parts;     // of codes' types bytes [k / 32][2][32], of floats u16 [kParts][k]
@@ -158,10 +154,10 @@ AKUNU_DEVICE float put_floats(const TileMemory& m, u32 k, u32 i, bool there, u32
     }
     return bits_to_float((exponent - 14) << 23);
 }
-template <bool kSums>
+template <typename T>
 AKUNU_DEVICE float put_codes(const TileMemory& m, u32 i, bool there, u32 lane, u32 top, const float (&x)[4]) {
     const InputCodes codes(x, top);
-    if constexpr (kSums) {
+    if constexpr (T::kSums) {
         float sum = codes.sum;
         sum += shuffle_xor(sum, 1);
         sum += shuffle_xor(sum, 2);
@@ -173,34 +169,6 @@ AKUNU_DEVICE float put_codes(const TileMemory& m, u32 i, bool there, u32 lane, u
         shared_at<u32>(at + 32) = codes.low;
     }
     return codes.factor;
-}
-
-// Inputs of whole warps, as put(i, there, lane, top, x) splits them: i is `base` and what is `apart` behind it. Some at
-// once without a branch between them; k is a multiple of kStepInputs.
-template <u32 kNow, typename Put>
-AKUNU_DEVICE void stage_steps(const TileMemory& m, u32 k, u32 base, u32 lane, float (&x)[kNow][4], Put&& put) {
-    u32 top[kNow];
-    AKUNU_UNROLL
-    for (u32 n = 0; n < kNow; ++n) top[n] = largest_bits(x[n]);  // a warp has a step's inputs
-    AKUNU_UNROLL
-    for (u32 n = 0; n < kNow; ++n) top[n] = largest_of_warp(top[n]);
-    AKUNU_UNROLL
-    for (u32 n = 0; n < kNow; ++n) {
-        const u32 i = base + n * kThreads * 4;
-        const float factor = put(i, i < k, lane, top[n], x[n]);
-        if (lane == 0 && i < k) shared_at<float>(m.factors + i / kStepInputs * 4) = factor;
-    }
-}
-template <bool kSums, u32 kNow>
-AKUNU_DEVICE void stage_codes(const TileMemory& m, u32 k, u32 base, u32 lane, float (&x)[kNow][4]) {
-    stage_steps(m, k, base, lane, x, [&](u32 i, bool there, u32 lane, u32 top, const float (&v)[4]) {
-        return put_codes<kSums>(m, i, there, lane, top, v);
-    });
-}
-template <bool kSums>
-AKUNU_DEVICE_CALL void stage_two_codes(u32 parts, u32 sums, u32 factors, u32 k, u32 base, float4 one, float4 other) {
-    float x[2][4] = {{one.x, one.y, one.z, one.w}, {other.x, other.y, other.z, other.w}};
-    stage_codes<kSums>({parts, sums, factors, 0, 0}, k, base, thread_id_anew() % 32, x);
 }
 
 // Inputs i to i + 3, which the thread has staged.
@@ -246,21 +214,25 @@ AKUNU_DEVICE void stage_inputs(Block b, const RowLength& row, u32 k, const TileM
     const InputSource from{b.buffer<float>(0), b.buffer<float>(1), b.buffer<u16>(0)};
     const u32 lane = thread % 32;
     float squares = 0.0f;
+    // Some at once without a branch between them, for whole warps: k is a multiple of kStepInputs.
     const auto stage = [&](u32 base, const auto&... rows) {
         constexpr u32 kNow = sizeof...(rows);
         const Inputs* const inputs[] = {&rows...};
         float x[kNow][4];
+        u32 top[kNow];
         AKUNU_UNROLL
-        for (u32 n = 0; n < kNow; ++n) inputs[n]->values(x[n]);
-        if constexpr (T::kFloats) {
-            stage_steps(m, k, base, lane, x, [&](u32 i, bool there, u32, u32 top, float (&v)[4]) {
-                return put_floats<T>(m, k, i, there, top, v);
-            });
-        } else if constexpr (kCallsStaging) {
-            const auto four = [&](u32 n) { return float4{x[n][0], x[n][1], x[n][2], x[n][3]}; };
-            stage_two_codes<T::kSums>(m.parts, m.sums, m.factors, k, base, four(0), four(1));
-        } else {
-            stage_codes<T::kSums>(m, k, base, lane, x);
+        for (u32 n = 0; n < kNow; ++n) {
+            inputs[n]->values(x[n]);
+            top[n] = largest_bits(x[n]);  // a warp has a step's inputs
+        }
+        AKUNU_UNROLL
+        for (u32 n = 0; n < kNow; ++n) top[n] = largest_of_warp(top[n]);
+        AKUNU_UNROLL
+        for (u32 n = 0; n < kNow; ++n) {
+            const u32 i = base + n * kApart;
+            const float factor = T::kFloats ? put_floats<T>(m, k, i, i < k, top[n], x[n])
+                                            : put_codes<T>(m, i, i < k, lane, top[n], x[n]);
+            if (lane == 0 && i < k) shared_at<float>(m.factors + i / kStepInputs * 4) = factor;
         }
     };
     const u64* words = kWaits ? b.taken() : nullptr;
@@ -292,7 +264,7 @@ AKUNU_DEVICE void stage_inputs(Block b, const RowLength& row, u32 k, const TileM
             for (u32 j = 0; j < kAtOnce; j += 2) {
                 const u32 at = base + j * kApart;
                 if (at >= k) break;
-                kCallsStaging || at + kApart < k ? stage(at, inputs[j], inputs[j + 1]) : stage(at, inputs[j]);
+                at + kApart < k ? stage(at, inputs[j], inputs[j + 1]) : stage(at, inputs[j]);
             }
         }
     } else {
@@ -324,21 +296,19 @@ AKUNU_DEVICE void stage_inputs(Block b, const RowLength& row, u32 k, const TileM
                 }
             }
         };
+        load_weights(inputs, thread * kEach);
+        if constexpr (kWaits) b.wait();
+        load(inputs, thread * kEach);
         AKUNU_NO_UNROLL
-        for (u32 base = thread * kEach, there = 0;; base += kApart * kAtOnce) {
-            load_weights(next, base);
-            if (kWaits && there == 0) b.wait();
-            load(next, base);
-            if (any_of_warp(there != 0)) {
-                AKUNU_UNROLL
-                for (u32 j = 0; j < kAtOnce; ++j) {
-                    squares += inputs[j].squares();
-                    inputs[j].add_logits(router);
-                }
-                stage(base - kApart * kAtOnce, inputs[0], inputs[1]);
+        for (u32 base = thread * kEach; base < k; base += kApart * kAtOnce) {
+            load_weights(next, base + kApart * kAtOnce);
+            load(next, base + kApart * kAtOnce);
+            AKUNU_UNROLL
+            for (u32 j = 0; j < kAtOnce; ++j) {
+                squares += inputs[j].squares();
+                inputs[j].add_logits(router);
             }
-            if (base >= k) break;
-            there = 1;
+            stage(base, inputs[0], inputs[1]);
             AKUNU_UNROLL
             for (u32 j = 0; j < kAtOnce; ++j) inputs[j] = next[j];
         }

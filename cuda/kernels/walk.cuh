@@ -285,7 +285,6 @@ AKUNU_DEVICE void enter(const Launch& launch, u32 slot) {
                                            : kOtherWay;
     now.last = ends_step(launch, now.at);
     u32 idle = 1;
-    AKUNU_NO_UNROLL
     for (u32 i = 0; i < c.streams && now.readers != 0; ++i) {
         TileJob& job = block_state().job[slot][i];
         job = tile_job(c, i, now.left, now.number);
@@ -299,7 +298,7 @@ AKUNU_DEVICE void enter(const Launch& launch, u32 slot) {
     if (now.way == kOneRow && c.buffers[kAdapterChoices] != 0) {
         const u32* const ranks = reinterpret_cast<const AdaptedParams*>(c.params + kAdaptedWord)->max_rank;
         const TileJob& job = block_state().job[slot][0];
-        idle &= share_place(job.pairs, job.k, 0) >= ranks[0] + ranks[1] + ranks[2];
+        idle &= share_place(job.pairs, job.k) >= ranks[0] + ranks[1] + ranks[2];
     }
 #endif
     // Words of earlier commands are for those who have something to do with them: others may come when they are gone.
@@ -308,7 +307,7 @@ AKUNU_DEVICE void enter(const Launch& launch, u32 slot) {
 
 // By the warp that prepares, while the command before it runs: a command comes to shared memory, its patches are
 // applied, and what it is to the block is found out.
-AKUNU_DEVICE_CALL void prepare(u32 slot) {
+AKUNU_DEVICE void prepare(u32 slot) {
     static_assert(sizeof(Command) / 16 <= 32, "a warp copies a command");
     const Launch& launch = block_state().launch;
     const ChainPlace at = block_state().walk[1 - slot].next;
