@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import json
 import threading
 import time
@@ -57,13 +58,15 @@ def test_a_client_leaves_a_thread_that_compiles_for_others(workers: Workers) -> 
     assert len(done) == 10
 
 
-def test_constraints_of_a_client_are_compiled_for_half_of_the_time_where_others_come() -> None:
-    """Another's are compiled meanwhile, in the same thread."""
+@pytest.mark.parametrize("kind", ["constraints", "large requests"])
+def test_threads_work_for_a_client_for_half_of_the_time_where_others_come(kind: str) -> None:
+    """Another's is done meanwhile, in the same thread."""
     took, done = 0.05, list[tuple[str, float, float]]()
 
     async def ask(workers: Workers, client: str) -> None:
         CLIENT.set(client)
-        began = await workers.compiled(lambda: (time.monotonic(), time.sleep(took))[0])
+        run = workers.compiled if kind == "constraints" else functools.partial(workers.sized, LARGE)
+        began = await run(lambda: (time.monotonic(), time.sleep(took))[0])
         done.append((client, began, began + took))
 
     async def run() -> None:

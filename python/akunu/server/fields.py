@@ -42,6 +42,8 @@ _BY_PAGES: Final = ("origin", "sec-fetch-site")
 
 _FEW: Final = 1000
 """Messages that are read without more ado."""
+_BLOCK: Final = 1 << 18
+"""Bytes in which a word is looked for at a time."""
 
 F = TypeVar("F", bound="Fields")
 T = TypeVar("T")
@@ -73,7 +75,7 @@ async def read_fields(request: Request, kind: type[F]) -> F:
             raise ApiError(400, "the body is empty, expected a JSON object", code="invalid_json")
         body = _joined(pieces)
         if len(body) >= LARGE:
-            _check_count(server, _times(b'"role"', pieces), body)
+            _check_count(server, _times(b'"role"', body), body)
         return _decoded(body, kind, ignored, server.settings.lenient)
 
     return await _read(request, decoded)
@@ -132,12 +134,21 @@ def _joined(pieces: list[bytes]) -> bytes | memoryview:
     return whole.data
 
 
-def _times(word: bytes, pieces: list[bytes]) -> int:
-    """Return how often a word, which does not overlap itself, is in all pieces together."""
-    most, end, found = len(word) - 1, b"", 0
-    for piece in pieces:
-        found += piece.count(word) + (end + piece[:most]).count(word)
-        end = (end + piece[-most:])[-most:]
+def _times(word: bytes, body: bytes | memoryview) -> int:
+    """Return how often a word, which does not overlap itself, is in a body.
+
+    Each letter is looked for in turn, in blocks that fit in a processor's own cache: without Python's lock,
+    which `bytes.count` keeps for 5 ms of 5 MB.
+    """
+    whole, found, rest = np.frombuffer(body, np.uint8), 0, len(word) - 1
+    for at in range(0, len(whole) - rest, _BLOCK):
+        block = whole[at : at + _BLOCK + rest]
+        here = block[: len(block) - rest] == word[0]
+        for n, letter in enumerate(word[1:], 1):
+            if not here.any():
+                break
+            here &= block[n : n + len(here)] == letter
+        found += int(np.count_nonzero(here))
     return found
 
 

@@ -138,7 +138,8 @@ async def _steps(
     server: Server, record: RequestRecord, fields: CompletionRequest
 ) -> AsyncGenerator[tuple[int, _Step], None]:
     n = fields.n or 1
-    starts = [partial(_start, prompt, fields) for prompt in fields.prompts() for _ in range(n)]
+    prompts = await server.workers.sized(record.bytes, fields.prompts)
+    starts = [partial(_start, prompt, fields) for prompt in prompts for _ in range(n)]
     async with generations(server, record, fields.model, starts, fields.options()) as found:
         for i, start in enumerate(starts if fields.echo else ()):
             yield i, await asyncio.to_thread(_echo, found[i].model, start.args[0], fields)

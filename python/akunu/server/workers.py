@@ -168,13 +168,13 @@ class Workers:
     Parameters
     ----------
     others
-        Whether others than a client have had requests lately. Constraints of a client are compiled for half
-        of the time then.
+        Whether others than a client have had requests lately. A client's large requests are dealt with, and
+        its constraints compiled, for half of the time then.
     """
 
     def __init__(self, others: Callable[[str], bool] = lambda client: False) -> None:
         self._small = _Turns(_SMALL_THREADS, "akunu-small")
-        self._large = _Turns(_LARGE_THREADS, "akunu-large", spare=1)
+        self._large = _Turns(_LARGE_THREADS, "akunu-large", spare=1, rests=others)
         self._compiling = _Turns(_COMPILE_THREADS, "akunu-compile", spare=1, begin=_give_way, rests=others)
         self.streams = StreamThreads()
         """The threads that wait for what models make."""
