@@ -134,8 +134,8 @@ AKUNU_DEVICE_CALL void experts_gate_up_row(Block b) {
 AKUNU_DEVICE u32 router_memory(const TileMemory& m) { return m.partials + 2 * kPartialsBytes; }
 AKUNU_DEVICE RouteScratch scratch_of(const TileMemory& m, u32 experts, u32 groups, u32 warp) {
     const u32 first = router_memory(m) + kStagedRouterRows * kWarps * 4;
-    float* const gates = &shared_at<float>(first + warp * choice_bytes(experts, groups));
-    return {gates, gates + experts, gates + 2 * experts};
+    const u32 gates = first + warp * choice_bytes(experts, groups);
+    return {gates, gates + experts * 4, gates + 2 * experts * 4};
 }
 
 // Products of two rows of a router, which may be none, with the row that the block has staged, times the weights of its
@@ -238,8 +238,9 @@ AKUNU_DEVICE_CALL void norm_experts(Block b) {
         });
         AKUNU_UNROLL
         for (u32 j = 0; j < kPairs; ++j) {
-            at.gates[place(j)] = bits_to_float(value_of(w[j][0]));
-            if (place(j) + 1 < experts) at.gates[place(j) + 1] = bits_to_float(value_of(w[j][1]));
+            const u32 to = at.gates + place(j) * 4;
+            shared_at<float>(to) = bits_to_float(value_of(w[j][0]));
+            if (place(j) + 1 < experts) shared_at<float>(to + 4) = bits_to_float(value_of(w[j][1]));
         }
     }
     const Chosen mine = choose(p.route, at, b.buffer<float>(2), b.buffer<float>(9));

@@ -2,6 +2,7 @@
 // that were chosen so.
 #pragma once
 
+#include "fragments.cuh"
 #include "tokens.cuh"
 
 namespace akunu::cuda {
@@ -46,9 +47,10 @@ AKUNU_DEVICE float gate_of(u32 gating, float x) {
     return sqrtf(fmaxf(x, 0.0f) + log1pf(expf(-fabsf(x))));
 }
 
-// Where a warp chooses: a row's gates, which begin as its logits, what ranks them, and sums of groups.
+// Offsets in shared memory where a warp chooses: a row's gates, which begin as its logits, what ranks them, and sums of
+// groups.
 struct RouteScratch {
-    float *gates, *scores, *sums;
+    u32 gates, scores, sums;
 };
 // What a lane has of a row's choices, of which there are no more than lanes.
 struct Chosen {
@@ -87,60 +89,84 @@ AKUNU_DEVICE_CALL void leave_groups(const RouteParams& p, float* scores, float* 
 }
 
 // By a warp, which has written the logits. `choice_bias` is added to what ranks experts, `own` are their own factors.
-AKUNU_DEVICE_CALL Chosen choose(const RouteParams& p, const RouteScratch& at, const float* choice_bias,
+AKUNU_DEVICE_CALL Chosen choose(const RouteParams& p, const RouteScratch at, const float* choice_bias,
                                 const float* own) {
-    float* const gates = at.gates;
+    const auto gate = [&](u32 i) -> float& { return shared_at<float>(at.gates + i * 4); };
     const bool ranked_apart = p.has_choice_bias || p.groups != 0, softmax = p.gating == kGateSoftmax;
-    float* const scores = ranked_apart ? at.scores : gates;
+    const u32 scores = ranked_apart ? at.scores : at.gates;
+    const auto score = [&](u32 i) -> float& { return shared_at<float>(scores + i * 4); };
     // Their logits rank experts as a softmax does, whose values are those of the chosen then.
     const bool by_logits = !ranked_apart && (softmax || p.gating == kGateSoftmaxChosen);
     const u32 lane = lane_id();
     sync_warp();
     float top = bits_to_float(0xFF800000u), sum = 0.0f;
     if (softmax) {
-        for (u32 i = lane; i < p.experts; i += 32) top = fmaxf(top, gates[i]);
+        for (u32 i = lane; i < p.experts; i += 32) top = fmaxf(top, gate(i));
         top = reduce_warp(top, Larger());
         for (u32 i = lane; i < p.experts; i += 32) {
-            const float e = expf(gates[i] - top);
+            const float e = expf(gate(i) - top);
             sum += e;
-            if (!by_logits) gates[i] = e;
+            if (!by_logits) gate(i) = e;
         }
         sum = reduce_warp(sum, Add());
     }
     if (!by_logits && p.gating != kGateSoftmaxChosen) {
-        for (u32 i = lane; i < p.experts; i += 32) gates[i] = softmax ? gates[i] / sum : gate_of(p.gating, gates[i]);
+        for (u32 i = lane; i < p.experts; i += 32) gate(i) = softmax ? gate(i) / sum : gate_of(p.gating, gate(i));
     }
     if (ranked_apart) {
         each_of_warp(
             p.experts, [&](u32 i) { return p.has_choice_bias ? choice_bias[i] : 0.0f; },
-            [&](u32 i, float x) { scores[i] = gates[i] + x; });
+            [&](u32 i, float x) { score(i) = gate(i) + x; });
         sync_warp();
-        if (p.groups != 0) leave_groups(p, scores, at.sums);
+        if (p.groups != 0) leave_groups(p, &shared_at<float>(scores), &shared_at<float>(at.sums));
     }
-    // Scores become numbers in their order, of which those that are chosen become 0. A lane knows the best of its own.
-    u32* const keys = reinterpret_cast<u32*>(scores);
-    u32 best = 0, which = ~0u;
+    // Scores become numbers in their order, of which those that are chosen become 0. A lane knows the best of its own,
+    // and has them in registers where they are so few.
+    constexpr u32 kHeld = 8;
+    const bool held = p.experts <= 32 * kHeld;
+    const auto key_at = [&](u32 i) -> u32& { return shared_at<u32>(scores + i * 4); };
+    u32 keys[kHeld], best = 0, which = ~0u;
     const auto rank = [&](u32 i, u32 key) {
         which = key > best ? i : which;
         best = larger(best, key);
     };
+    const auto rank_held = [&](u32 but) {
+        best = 0;
+        which = ~0u;
+        AKUNU_UNROLL
+        for (u32 j = 0; j < kHeld; ++j) {
+            if (lane + 32 * j == but) keys[j] = 0;
+            rank(lane + 32 * j, keys[j]);
+        }
+    };
     for (u32 i = lane; i < p.experts; i += 32) {
-        keys[i] = u32(rank_of(finite(scores[i]), i) >> 32);
-        rank(i, keys[i]);
+        const u32 key = u32(rank_of(finite(score(i)), i) >> 32);
+        key_at(i) = key;
+        rank(i, key);
+    }
+    AKUNU_UNROLL
+    for (u32 j = 0; j < kHeld; ++j) {
+        const u32 i = lane + 32 * j;
+        keys[j] = held && i < p.experts ? key_at(i) : 0;
     }
     u32 id = 0, key = 0;  // of a lane's choice
+    AKUNU_NO_UNROLL
     for (u32 n = 0; n < p.chosen; ++n) {
         const u32 most = largest_of_warp(best), first = ~largest_of_warp(best == most ? ~which : 0);
         if (lane == n) id = first, key = most;
+        if (held) {
+            rank_held(first);
+            continue;
+        }
         if (which != first) continue;
-        keys[first] = best = 0;
+        key_at(first) = best = 0;
         which = ~0u;
-        each_of_warp(p.experts, [&](u32 i) { return keys[i]; }, rank);
+        each_of_warp(p.experts, [&](u32 i) { return key_at(i); }, rank);
     }
     sync_warp();
     const bool mine = lane < p.chosen;
     float weight =
-        mine ? ranked_apart ? gates[id] : logit_of(u64(key) << 32) : 0.0f;  // else the keys are in the gates' place
+        mine ? ranked_apart ? gate(id) : logit_of(u64(key) << 32) : 0.0f;  // else the keys are in the gates' place
     if (p.gating == kGateSoftmaxChosen) {
         top = reduce_warp(mine ? weight : top, Larger());
         weight = mine ? expf(weight - top) : 0.0f;
@@ -164,10 +190,12 @@ struct RouteBuffers {
 // A warp takes a row, whose gates and scores are in its part of shared memory.
 AKUNU_DEVICE void route_row(Block b, const RouteParams& p, const RouteBuffers& at) {
     static_assert(kWarps * kRouteFloats * sizeof(float) <= kOpBytes, "the ring begins behind it");
-    float* gates = reinterpret_cast<float*>(b.shared()) + warp_id() * kRouteFloats;
+    const u32 gates = kSharedHead + warp_id() * kRouteFloats * 4;
     sync_warp();
-    each_of_warp(p.experts, [&](u32 i) { return load_fresh(at.logits + i); }, [&](u32 i, float x) { gates[i] = x; });
-    const Chosen c = choose(p, {gates, gates + kMostExperts, gates + kMostClusters}, at.choice_bias, at.own);
+    each_of_warp(
+        p.experts, [&](u32 i) { return load_fresh(at.logits + i); },
+        [&](u32 i, float x) { shared_at<float>(gates + i * 4) = x; });
+    const Chosen c = choose(p, {gates, gates + kMostExperts * 4, gates + kMostClusters * 4}, at.choice_bias, at.own);
     if (lane_id() >= p.chosen) return;
     at.ids[lane_id()] = c.id;
     at.weights[lane_id()] = c.weight;
