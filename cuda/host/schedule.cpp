@@ -353,7 +353,9 @@ class Check {
         }
         expect(s.pairs == (c.op == kOpGateUp || c.op == kOpNormGateUp ? 1u : 0u), c, "tiles that are not in turn");
         // Only where a command has few rows do its weights come through the ring.
-        expect(s.second == which, c, "a stream in the place of another");
+        u32 behind = 0;
+        for (std::size_t i = 0; i < begin; ++i) behind += (all[i].rows + kTileRows - 1) / kTileRows;
+        expect(s.behind == behind, c, "a stream in the place of another");
         expect(s.split == (c.op == kOpMatmul ? c.params[kSplitWord] : 0) && s.split <= kMostSplit, c,
                "inputs that are dealt to other blocks than those that the ring loads for");
         expect(s.rows_from == rows_from(c) && (s.rows_from != kRowsGiven || s.rows == c.params[rows_word(c)]), c,

@@ -100,7 +100,7 @@ std::vector<Stream> streams_of(const DispatchTable& table, std::span<const Comma
         out.push_back(stream_of(first, c, c.weights[0].reader, g));
         if (c.streams != 2) continue;
         out.push_back(stream_of(others.last(1), c, std::end(c.weights)[-1].reader, g));
-        out.back().second = 1;
+        for (const u32 tiles : out[out.size() - 2].tiles) out.back().behind += tiles;
     }
     return out;
 }

@@ -142,7 +142,7 @@ struct StagedProduct {
 };
 
 // The ranks that a block has of one row begin with those of blocks that have a tile less than others.
-AKUNU_DEVICE u32 first_rank_of_block(const TileJob& job) { return share_place(job.pairs, job.k); }
+AKUNU_DEVICE u32 first_rank_of_block(const TileJob& job) { return share_place(job.pairs, job.k, 0); }
 
 // What A gives of one row: each warp leaves its part.
 template <typename T>

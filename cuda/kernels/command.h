@@ -311,7 +311,7 @@ struct alignas(16) Stream {
     u32 rows, rows_from;  // of the command: a number, or the PatchValue that says it. Up to kFewRows take the ring
     u32 k;                // inputs of a row
     u32 split;            // of 2 to kByteRows rows: parts of the inputs, each other blocks'; 0: one
-    u32 second;           // 1: of a command's weights those behind the first stream's
+    u32 behind;           // tiles of the command's stream before this one; 0: it is the first
 };
 constexpr u32 kRowsGiven = ~0u;
 

@@ -66,7 +66,7 @@ struct EachSlot {
     AKUNU_DEVICE bool share(const Stream& s, u32 rows) const {
         const u32 tiles = s.pairs ? s.tiles[0] : s.tiles[0] + s.tiles[1] + s.tiles[2];
         if (rows - 2 < kByteRows - 1 && s.byte_slot_bytes != 0) return byte_share(s, tiles);
-        const Share mine = share_of(tiles, s.pairs, s.k, 0);
+        const Share mine = share_of(tiles, s.pairs, s.k, s.behind);
         const u32 chunk = rows == 1 ? s.k : few_chunk(kSizes, rows, s.k), pass = few_pass(kSizes, s.pairs);
         const u32 bytes = chunk >= s.k ? s.tile_bytes : s.tile_bytes / (s.k / kStepInputs) * (chunk / kStepInputs);
         for (u32 first = mine.begin; first < mine.end; first += pass) {
@@ -84,7 +84,7 @@ struct EachSlot {
     AKUNU_DEVICE bool byte_share(const Stream& s, u32 all) const {
         const bool split = s.split > 1;
         const SplitShare mine =
-            split ? split_share(all, s.split) : SplitShare{0, share_of(all, s.pairs, s.k, s.second)};
+            split ? split_share(all, s.split) : SplitShare{0, share_of(all, s.pairs, s.k, s.behind)};
         const u32 step_bytes = s.tile_bytes / (s.k / kStepInputs), pass = byte_pass(kSizes, s.pairs);
         const auto bytes_of = [&](u32 inputs) { return inputs / kStepInputs * step_bytes; };
         const u32 begin = split ? bytes_of(split_begin(s.k, s.split, mine.part)) : 0;

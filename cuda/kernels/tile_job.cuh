@@ -10,19 +10,19 @@ namespace akunu::cuda {
 // A block's share of what is dealt in equal parts. Where it does not come out even, some blocks have one less, so that
 // who comes late to a command has less of it, and who has more to do next is early. Of q, k and v, the output and down
 // these are the first blocks, which take attention's units. Of gate and up they begin where blocks have a tile more of
-// the output, whose rows are the `k` inputs.
+// the output, whose rows are the `k` inputs, and of a command's second stream, which is `behind` so many tiles, where
+// blocks have a tile more of the first.
 struct Share {
     u32 begin, end;
 };
 AKUNU_DEVICE u32 blocks_with_less(u32 tiles) { return grid_blocks() - tiles % grid_blocks(); }
 // Of the blocks, the first of which have less, which one this is.
-AKUNU_DEVICE u32 share_place(u32 pairs, u32 k) {
-    const u32 first = pairs ? blocks_with_less(k / kTileRows) : 0;
+AKUNU_DEVICE u32 share_place(u32 pairs, u32 k, u32 behind) {
+    const u32 first = pairs ? blocks_with_less(k / kTileRows) : behind ? blocks_with_less(behind) : 0;
     return block_id() + (block_id() < first ? grid_blocks() : 0) - first;
 }
-// Of several rows' second stream those have a tile who have one less of the first.
-AKUNU_DEVICE Share share_of(u32 tiles, u32 pairs, u32 k, u32 second) {
-    const u32 place = share_place(pairs, k), at = second ? grid_blocks() - 1 - place : place;
+AKUNU_DEVICE Share share_of(u32 tiles, u32 pairs, u32 k, u32 behind) {
+    const u32 at = share_place(pairs, k, behind);
     const u32 each = tiles / grid_blocks(), less = blocks_with_less(tiles);
     const u32 begin = at * each + (at > less ? at - less : 0);
     return {begin, begin + each + (at >= less)};
@@ -76,7 +76,7 @@ AKUNU_DEVICE TileJob tile_job(const Command& c, u32 stream, u64* words, u32 numb
     job.words[0] = words;
     job.number = number;
     u32 first = 0;  // of the command's weights
-    u32 split = 0;
+    u32 split = 0, behind = 0;
     const auto gate_up = [&](u32 n, u32 out, u32 activation, u32 formats) {
         job.pairs = 1;
         job.rows[0] = n;
@@ -121,6 +121,7 @@ AKUNU_DEVICE TileJob tile_job(const Command& c, u32 stream, u64* words, u32 numb
             const u32 biases[3] = {0, p.n_q, p.n_q + p.n_kv};
             const u32 end = c.streams == 2 && stream == 0 ? 2 : 3;
             first = stream == 0 ? 0 : 2;
+            if (stream != 0) behind = (p.n_q + kTileRows - 1) / kTileRows + (p.n_kv + kTileRows - 1) / kTileRows;
             for (u32 i = first; i < end; ++i) {
                 if (c.weights[i].codes) job.rows[i - first] = rows[i];
                 job.y[i - first] = c.buffers[5] + results[i] * 4;
@@ -137,9 +138,8 @@ AKUNU_DEVICE TileJob tile_job(const Command& c, u32 stream, u64* words, u32 numb
     const u32 padded = padded_inputs(job.k);
     job.zeros = static_cast<unsigned short>(padded - job.k);
     job.k = padded;
-    const u32 second = stream != 0 && c.params[kNormedRowsWord] != 1;
     const SplitShare share =
-        split > 1 ? split_share(job.tiles(), split) : SplitShare{0, share_of(job.tiles(), job.pairs, job.k, second)};
+        split > 1 ? split_share(job.tiles(), split) : SplitShare{0, share_of(job.tiles(), job.pairs, job.k, behind)};
     job.begin = share.tiles.begin;
     job.end = share.tiles.end;
     job.split = static_cast<unsigned char>(split > 1 ? split : 1);

@@ -298,7 +298,7 @@ AKUNU_DEVICE void enter(const Launch& launch, u32 slot) {
     if (now.way == kOneRow && c.buffers[kAdapterChoices] != 0) {
         const u32* const ranks = reinterpret_cast<const AdaptedParams*>(c.params + kAdaptedWord)->max_rank;
         const TileJob& job = block_state().job[slot][0];
-        idle &= share_place(job.pairs, job.k) >= ranks[0] + ranks[1] + ranks[2];
+        idle &= share_place(job.pairs, job.k, 0) >= ranks[0] + ranks[1] + ranks[2];
     }
 #endif
     // Words of earlier commands are for those who have something to do with them: others may come when they are gone.

@@ -152,7 +152,7 @@ void mutate(const DispatchTable& t, std::vector<Command> commands, std::vector<S
         wrong([](Stream& s) { s.byte_slot_bytes = geometry().sizes().byte_slot_bytes + 16; }, "more of a few rows");
         wrong([](Stream& s) { s.byte_slot_bytes = s.byte_slot_bytes ? 0 : 16; }, "slots of bytes for others");
         wrong([](Stream& s) { s.split = s.split ? 0 : 2; }, "inputs that are dealt to others");
-        wrong([](Stream& s) { s.second = 1 - s.second; }, "tiles of other blocks");
+        wrong([](Stream& s) { ++s.behind; }, "tiles of other blocks");
         wrong([](Stream& s) { s.tile_bytes *= 2; }, "tiles behind the end");
         wrong([](Stream& s) { s.k *= 2; }, "other inputs");
         wrong([](Stream& s) { s.pairs = 1 - s.pairs; }, "tiles in turn that are not");
