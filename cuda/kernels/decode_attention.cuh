@@ -188,7 +188,7 @@ AKUNU_DEVICE const DecodeShape& decode_shape(Block b) {
         s.splits = larger(1, smaller(most, b.blocks() / pairs));
         const u32 units = s.splits * pairs;
         // Where there are blocks enough, the heads of a group are dealt to several.
-        while (Keys::kHeadsApart && 1u << s.halvings < group && units << (s.halvings + 1) <= b.blocks()) ++s.halvings;
+        while (group > Keys::kHeadsTogether << s.halvings && units << (s.halvings + 1) <= b.blocks()) ++s.halvings;
         s.units = units << s.halvings;
         const bool fits = group * rounded_up(p.head_dim, 4) <= Keys::kTeamElements;
         while (fits && s.team_shift > 1 && units > b.blocks() * (kWarps >> s.team_shift)) --s.team_shift;

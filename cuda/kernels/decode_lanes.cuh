@@ -98,8 +98,8 @@ template <u32 kTypes, u32 kLanes>
 struct LaneKeys {
     static constexpr u32 kHeads = 2;  // more, and registers are scarce
     static constexpr u32 kMaxDim = kLanes * kQuads * 4, kTeamElements = 2048;
-    static constexpr u32 kLeastSplit = 128;    // keys
-    static constexpr bool kHeadsApart = true;  // fewer heads take less time
+    static constexpr u32 kLeastSplit = 128;   // keys
+    static constexpr u32 kHeadsTogether = 1;  // fewer heads take less time
     static constexpr u32 kWarpBytes = kHeads * (kMaxDim * 4 + 8);
 
     static AKUNU_DEVICE u32 head_dim(const DecodeAttentionParams& p) { return p.head_dim; }

@@ -130,8 +130,9 @@ struct HeadSums {
 template <u32 kDim>
 struct TileKeys {
     static constexpr u32 kHeads = 8, kMaxDim = kDim, kTeamElements = 512;
-    static constexpr u32 kLeastSplit = 512;     // keys
-    static constexpr bool kHeadsApart = false;  // eight take no longer than one
+    static constexpr u32 kLeastSplit = 512;  // keys
+    // Eight heads' products take no longer than one's, but a warp prepares one at a time, besides a key and a value.
+    static constexpr u32 kHeadsTogether = kWarps - 2;
     static constexpr u32 kStep = 16, kRowBytes = kDim * 2, kPlaneBytes = kStep * kRowBytes, kWarpBytes = 8 << 10;
     static constexpr u32 kStages = kWarpBytes / (2 * kPlaneBytes);
     static constexpr u32 kPieces = kDim / 8, kEach = kStep * kPieces / 32;
