@@ -90,6 +90,20 @@ def test_groups_of_more_query_heads_than_a_block_takes_at_once(run: Run, draw: D
     assert done.stdout == "equal\n", done.stderr or done.stdout
 
 
+@pytest.mark.parametrize("blocks", [1, 4])
+def test_groups_whose_heads_are_more_than_warps_prepare_at_once(run: Run, blocks: int) -> None:
+    """Two blocks have some heads each, with the same key and value, where there is a block for each."""
+    cases = [(1, 8, 64), (70, 7, 128), (40, 8, 128)]
+    code = equal(
+        *(
+            {"keys": keys, "dim": heads * head_dim, "head_dim": head_dim, "group": heads, "kv": "f16"}
+            for keys, heads, head_dim in cases
+        )
+    )
+    done = run(code, EMULATOR_BLOCKS=str(blocks))
+    assert done.stdout == "equal\n", done.stderr or done.stdout
+
+
 FETCHES = """
 import ctypes, os
 
