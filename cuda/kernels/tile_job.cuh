@@ -121,7 +121,7 @@ AKUNU_DEVICE TileJob tile_job(const Command& c, u32 stream, u64* words, u32 numb
             const u32 biases[3] = {0, p.n_q, p.n_q + p.n_kv};
             const u32 end = c.streams == 2 && stream == 0 ? 2 : 3;
             first = stream == 0 ? 0 : 2;
-            if (stream != 0) behind = (p.n_q + kTileRows - 1) / kTileRows + (p.n_kv + kTileRows - 1) / kTileRows;
+            for (u32 i = 0; i < first; ++i) behind += c.weights[i].codes ? (rows[i] + kTileRows - 1) / kTileRows : 0;
             for (u32 i = first; i < end; ++i) {
                 if (c.weights[i].codes) job.rows[i - first] = rows[i];
                 job.y[i - first] = c.buffers[5] + results[i] * 4;
