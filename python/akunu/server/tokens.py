@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
+import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -63,6 +64,8 @@ class TokenizeRequest(Fields, kw_only=True):
 class DetokenizeRequest(Fields, kw_only=True):
     """Token ids."""
 
+    long_lists: ClassVar = ("tokens",)
+
     model: str | None = None
     tokens: list[int]
 
@@ -104,7 +107,8 @@ async def detokenize(request: Request) -> Response:
 
         def work() -> Response:
             text = model.detokenize(fields.tokens)
-            return json_response({"text": text, "content": text, "prompt": text})
+            written = msgspec.Raw(msgspec.json.encode(text))  # once, as it may be long
+            return json_response({"text": written, "content": written, "prompt": written})
 
         return await server.workers.prompt(size, work)
 
