@@ -13,6 +13,7 @@ from akunu.api.base_model import BaseModel
 from akunu.base.errors import InvalidArgumentError, TokenizerError
 from akunu.base.hub_name import model_name
 from akunu.base.memory import Memory
+from akunu.base.turns import let_others
 from akunu.files.describe.config import ModelConfig
 from akunu.tokenizer import Segment, StreamingDetokenizer, Tokenizer, check_fits
 
@@ -120,9 +121,12 @@ class Tokenizing(BaseModel):
     def detokenize(self, ids: Sequence[int] | npt.NDArray[np.integer[Any]]) -> str:
         """Text of token ids."""
         array, made = self._checked_ids(ids), StreamingDetokenizer(self.tokenizer)
-        # Of very many ids, other threads have Python's lock between two pieces.
-        parts = (array[at : at + _PIECE].tolist() for at in range(0, len(array), _PIECE))
-        return "".join([made.push(part) for part in parts]) + made.flush()
+        texts = []
+        for at in range(0, len(array), _PIECE):
+            if at:
+                let_others()
+            texts.append(made.push(array[at : at + _PIECE].tolist()))
+        return "".join(texts) + made.flush()
 
     def _prompt_ids(self, prompt: Prompt) -> npt.NDArray[np.uint32]:
         if isinstance(prompt, str):

@@ -18,9 +18,10 @@ import numpy as np
 import numpy.typing as npt
 
 from akunu.base.errors import ContextLengthError
+from akunu.base.turns import let_others
 from akunu.server.errors import ApiError
 
-__all__ = ["Pieces", "has_many", "joined_items", "looked_through"]
+__all__ = ["Pieces", "has_many", "joined", "joined_items", "looked_through"]
 
 Body = bytes | memoryview
 
@@ -47,7 +48,9 @@ class Pieces:
 
     def __iter__(self) -> Iterator[bytes]:
         """Bodies that have a piece of the list each."""
-        return (b"".join((self.head, piece, self.tail)) for piece in self.items)
+        for piece in self.items:
+            yield b"".join((self.head, piece, self.tail))
+            let_others()
 
 
 class _Named(msgspec.Struct):
@@ -67,6 +70,17 @@ class _Outline(NamedTuple):
     """Where those that have more than a block begin and end [n, 2]."""
     commas: list[int]
     """The last comma between their items in each block."""
+
+
+def joined(pieces: list[bytes]) -> Body:
+    """Pieces as one; many are copied without Python's lock, which `bytes.join` keeps for 5 ms of 5 MB."""
+    if len(pieces) < 2:
+        return b"".join(pieces)
+    whole, at = np.empty(sum(map(len, pieces)), np.uint8), 0
+    for piece in pieces:
+        whole[at : at + len(piece)] = np.frombuffer(piece, np.uint8)
+        at += len(piece)
+    return whole.data
 
 
 def has_many(body: Body) -> bool:

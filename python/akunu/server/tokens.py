@@ -5,7 +5,6 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Any, ClassVar, Final
 
-import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -18,7 +17,7 @@ from akunu.server.images import settled
 from akunu.server.kinds import EMBEDDING, RERANKER, TEXT, kind_of
 from akunu.server.llama_server import ModelQuery
 from akunu.server.openai_fields import ChatMessage, chat_tools, plain_messages
-from akunu.server.replies import json_response
+from akunu.server.replies import json_response, text_response
 from akunu.tokenizer import Tokenizer, check_fits
 
 __all__ = [
@@ -107,8 +106,7 @@ async def detokenize(request: Request) -> Response:
 
         def work() -> Response:
             text = model.detokenize(fields.tokens)
-            written = msgspec.Raw(msgspec.json.encode(text))  # once, as it may be long
-            return json_response({"text": written, "content": written, "prompt": written})
+            return text_response(text, ("text", "content", "prompt"))
 
         return await server.workers.prompt(size, work)
 
