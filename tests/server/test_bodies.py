@@ -372,6 +372,13 @@ def test_long_lists_of_inputs_are_read_in_pieces(served):
         assert f"{name}[20000]" in wrong.text or "query" in wrong.text
 
 
+@given(st.text("abx", max_size=50), st.integers(1, 9))
+def test_a_word_is_counted_wherever_blocks_end(text: str, block: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(many_values, "_BLOCK", block)
+        assert many_values.times(b"abx", text.encode()) == text.count("abx")
+
+
 JSON = st.recursive(
     st.none() | st.integers(-99, 99) | st.text('a"\\,[]{}:/é', max_size=6),
     lambda inner: st.lists(inner, max_size=5) | st.dictionaries(st.text('a"\\[,', max_size=3), inner),

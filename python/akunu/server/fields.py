@@ -8,15 +8,17 @@ from functools import cache
 from typing import Any, ClassVar, Final, TypeVar, get_args
 
 import msgspec
+import numpy as np
 from starlette.requests import ClientDisconnect, Request
 
 from akunu.server.errors import ApiError
-from akunu.server.many_values import Pieces, has_many, joined, joined_items, looked_through
+from akunu.server.many_values import Pieces, joined_items, looked_through
 from akunu.server.workers import LARGE, Workers
 
 __all__ = [
     "Fields",
     "form_fields",
+    "joined",
     "query_fields",
     "read_fields",
     "read_list",
@@ -70,7 +72,7 @@ async def read_fields(request: Request, kind: type[F]) -> F:
         if not any(piece.strip() for piece in pieces):
             raise ApiError(400, "the body is empty, expected a JSON object", code="invalid_json")
         body = joined(pieces)
-        if len(body) >= LARGE and has_many(body):
+        if len(body) >= LARGE:
             found = looked_through(server, body, kind.long_lists)
             if found is not None:
                 return _decoded_in_pieces(found, kind, ignored, server.settings.lenient)
@@ -92,7 +94,7 @@ async def read_list(request: Request, kind: type[F]) -> list[F]:
 
     def decoded(pieces: list[bytes]) -> list[F]:
         body = joined(pieces)
-        if len(body) >= LARGE and has_many(body):
+        if len(body) >= LARGE:
             looked_through(server, body, ())
         try:
             return msgspec.json.decode(body, type=list[kind])  # type: ignore[valid-type]
@@ -124,6 +126,17 @@ async def _read(request: Request, decode: Callable[[list[bytes]], T]) -> T:
         raise ApiError(400, "the client went away before the end of the body") from error
     workers: Workers = request.app.state.server.workers
     return await workers.sized(sum(map(len, pieces)), decode, pieces)
+
+
+def joined(pieces: list[bytes]) -> bytes | memoryview:
+    """Pieces as one; many are copied without Python's lock, which `bytes.join` keeps for 5 ms of 5 MB."""
+    if len(pieces) < 2:
+        return b"".join(pieces)
+    whole, at = np.empty(sum(map(len, pieces)), np.uint8), 0
+    for piece in pieces:
+        whole[at : at + len(piece)] = np.frombuffer(piece, np.uint8)
+        at += len(piece)
+    return whole.data
 
 
 def _decoded_in_pieces(pieces: Pieces, kind: type[F], ignored: list[str], lenient: bool) -> F:

@@ -14,7 +14,7 @@ from akunu.api.model import Model
 from akunu.api.results import Completion, Piece, Stats
 from akunu.base.version import __version__
 from akunu.server.errors import ApiError
-from akunu.server.many_values import joined
+from akunu.server.fields import joined
 from akunu.server.workers import LARGE
 
 __all__ = [
