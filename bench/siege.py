@@ -1,6 +1,6 @@
 """Attacks on a server, one after another, and what a neighbour notices of each.
 
-    python bench/siege.py                         # ember and ember-speech, about six minutes
+    python bench/siege.py                         # ember and ember-speech, about eight minutes
     python bench/siege.py --only prompts bodies
 
 A server with two keys is started. A neighbour asks short questions all the time, in turns alone and beside an

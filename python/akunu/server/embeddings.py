@@ -50,11 +50,8 @@ class EmbeddingRequest(Fields, kw_only=True):
         given = [self.input] if isinstance(self.input, str) else self.input
         ids = [each for each in given if isinstance(each, int)]
         texts: list[Prompt] = [ids] if ids else [each for each in given if not isinstance(each, int)]
-        if (
-            not given
-            or any(not len(each) for each in texts if not isinstance(each, str))
-            or (ids and len(ids) < len(given))
-        ):
+        empty = any(len(each) == 0 for each in texts if not isinstance(each, str))
+        if not given or empty or (ids and len(ids) < len(given)):
             raise ApiError(
                 400, "input: expected a text, token ids, or one or more of either", param="input",
                 code="invalid_value",
