@@ -1,6 +1,6 @@
 """Attacks on a server, one after another, and what a neighbour notices of each.
 
-    python bench/siege.py                         # ember and ember-speech, about six minutes
+    python bench/siege.py                         # ember and ember-speech, about eight minutes
     python bench/siege.py --only prompts bodies
 
 A server with two keys is started. A neighbour asks short questions all the time, in turns alone and beside an
@@ -87,7 +87,7 @@ class Siege:
         return len(os.listdir(f"/proc/{self.pid}/fd"))
 
 
-def chat(text: str, **fields: object) -> dict[str, object]:
+def chat(text: object, **fields: object) -> dict[str, object]:
     return {"model": "ember", "max_tokens": 4, "messages": [{"role": "user", "content": text}], **fields}
 
 
@@ -232,6 +232,49 @@ async def keys(siege: Siege) -> None:
             siege.statuses[str(answer.status_code)] += 1
 
 
+async def ids(siege: Siege) -> None:
+    """Prompts of a million token ids."""
+    body = {"model": "ember", "prompt": random.choices(range(300, 2000), k=1_000_000), "max_tokens": 1}
+    await siege.often("/v1/completions", lambda: body, 2)
+
+
+async def detokenize(siege: Siege) -> None:
+    """A million token ids put into a text: honest work."""
+    body = {"model": "ember", "tokens": random.choices(range(300, 2000), k=1_000_000)}
+    await siege.often("/detokenize", lambda: body, 2)
+
+
+async def parts(siege: Siege) -> None:
+    """Chats of a message that has 100,000 parts."""
+    body = chat([{"type": "text", "text": "hi"}] * 100_000)
+    await siege.often("/v1/chat/completions", lambda: body, 2)
+
+
+async def tools(siege: Siege) -> None:
+    """Chats with 4,000 tools."""
+    properties = {f"p{i}": {"type": "string", "description": "What it is for."} for i in range(12)}
+    parameters = {"type": "object", "properties": properties}
+    tool = {
+        "type": "function",
+        "function": {"name": "f", "description": "It does.", "parameters": parameters},
+    }
+    body = chat("hi", tools=[tool] * 4000)
+    await siege.often("/v1/chat/completions", lambda: body, 2)
+
+
+async def escapes(siege: Siege) -> None:
+    """Chats of 5 MB whose lines have escapes."""
+    body = chat('ab "cd"\n' * 450_000)
+    await siege.often("/v1/chat/completions", lambda: body)
+
+
+async def letters(siege: Siege) -> None:
+    """Chats of 5 MB in Cyrillic."""
+    # As UTF-8, which httpx sends: each letter is two bytes.
+    body = chat("привет мир " * 260_000)
+    await siege.often("/v1/chat/completions", lambda: body)
+
+
 ATTACKS = (
     connections,
     prompts,
@@ -247,6 +290,12 @@ ATTACKS = (
     keys,
     queue,
     streams,
+    ids,
+    detokenize,
+    parts,
+    tools,
+    escapes,
+    letters,
 )
 
 

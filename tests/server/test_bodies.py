@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from akunu.server import Settings, fields
+from akunu.server import Settings, fields, many_values
 from akunu.server import bodies as server_bodies
 from akunu.server.bodies import TURN_SECONDS, WINDOW_BYTES, WINDOW_SECONDS, Bodies, Body
 from akunu.server.errors import ApiError
@@ -308,8 +308,114 @@ def test_threads_take_turns_often_while_a_server_runs():
     assert sys.getswitchinterval() == before
 
 
+def of_values(count: int) -> dict[str, tuple[str, dict[str, object]]]:
+    """Requests of so many values, by path: what they have is more than fits."""
+    parts = [{"type": "text", "text": "hi"}] * count
+    tool = {"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}
+    said = [{"role": "user", "content": "hi"}]
+    return {
+        "ids": ("/v1/completions", {"prompt": [300] * count}),
+        "ids in lists": ("/completion", {"prompt": [[300] * count]}),
+        "parts": ("/v1/chat/completions", {"messages": [{"role": "user", "content": parts}]}),
+        "blocks": ("/v1/messages", {"max_tokens": 1, "messages": [{"role": "user", "content": parts}]}),
+        "items": ("/v1/responses", {"input": [{"role": "user", "content": "hi"}] * count}),
+        "tools": ("/v1/chat/completions", {"messages": said, "tools": [tool] * count}),
+        "numbers in a schema": (
+            "/v1/chat/completions",
+            {"messages": said, "tools": [{**tool, "more": {"enum": [1] * count}}]},
+        ),
+        "lists in lists": ("/apply-template", {"messages": said, "tools": [{"a": [[[]]] * count}]}),
+        "escapes": ("/api/chat", {"messages": [{"role": "user", "content": "a\n" * count}]}),
+        "letters": ("/tokenize", {"text": "привет мир " * count}),
+    }
+
+
+@pytest.mark.parametrize("what", of_values(1))
+def test_more_values_than_a_prompt_is_made_of_are_refused_before_they_are_read(served, monkeypatch, what):
+    path, body = of_values(60_000)[what]
+    monkeypatch.setattr(fields, "_decoded", lambda *_: pytest.fail("it was read"))
+    answer = served.http.post(path, json={**body, "model": "ember"})
+    assert answer.status_code == 400
+    assert re.search(r"at least \d{4}|\d{4} tokens", answer.text)
+
+
+def test_commas_in_texts_are_no_values_and_slashes_no_escapes(served):
+    for text in (", [{" * 20_000, "\\/" * 60_000):
+        data = b'{"model": "ember", "user": "%s", "prompt": "x", "max_tokens": 1}' % text.encode()
+        answer = served.http.post("/v1/completions", content=data)
+        assert answer.status_code == 200
+
+
+def test_a_long_list_of_ids_is_the_text_that_its_parts_are(served):
+    ids = list(range(300, 2000)) * 40
+    whole = served.post("/detokenize", model="ember", tokens=ids).json()["content"]
+    assert whole == served.post("/detokenize", model="ember", tokens=ids[:1700]).json()["content"] * 40
+    wrong = served.post("/detokenize", model="ember", tokens=[*ids, "x", *ids])
+    assert wrong.json()["error"]["param"] == f"tokens[{len(ids)}]"
+    broken = b'{"model": "ember", "tokens": [%s,]}' % b",".join(b"%d" % each for each in ids)
+    assert served.http.post("/detokenize", content=broken).status_code == 400
+
+
+def test_long_lists_of_inputs_are_read_in_pieces(served):
+    inputs = [[5, 6, 7 + n % 9] * 6 for n in range(1800)]
+    answer = served.post("/v1/embeddings", model="vectors", input=inputs)
+    assert answer.status_code == 200, answer.text
+    data = answer.json()["data"]
+    few = served.post("/v1/embeddings", model="vectors", input=inputs[:9]).json()["data"]
+    assert [each["embedding"] for each in data[::200]] == [
+        few[n % 9]["embedding"] for n in range(0, 1800, 200)
+    ]
+    one = served.post("/v1/embeddings", model="vectors", input=[5] * 40_000).json()["error"]
+    assert "40000 tokens, the model takes 80" in one["message"]
+    for path, name, model in (("/v1/rerank", "documents", "scores"), ("/api/embed", "input", "vectors")):
+        wrong = served.post(path, model=model, query="x", **{name: [*["some words"] * 20_000, 3]})
+        assert f"{name}[20000]" in wrong.text or "query" in wrong.text
+
+
 @given(st.text("abx", max_size=50), st.integers(1, 9))
 def test_a_word_is_counted_wherever_blocks_end(text: str, block: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fields, "_BLOCK", block)
-        assert fields._times(b"abx", text.encode()) == text.count("abx")
+        patch.setattr(many_values, "_BLOCK", block)
+        assert many_values.times(b"abx", text.encode()) == text.count("abx")
+
+
+JSON = st.recursive(
+    st.none() | st.integers(-99, 99) | st.text('a"\\,[]{}:/é', max_size=6),
+    lambda inner: st.lists(inner, max_size=5) | st.dictionaries(st.text('a"\\[,', max_size=3), inner),
+    max_leaves=30,
+)
+
+
+def marks(value: object) -> int:
+    """The commas of a value, and the lists and objects that it has and is."""
+    if not isinstance(value, list | dict):
+        return 0
+    inner = value.values() if isinstance(value, dict) else value
+    return 1 + max(len(value) - 1, 0) + sum(map(marks, inner))
+
+
+@given(JSON, st.lists(JSON, min_size=1, max_size=30), st.integers(1, 20))
+def test_values_are_counted_and_lists_cut_wherever_blocks_end(before: object, items: list, block: int):
+    body = {"before": before, "items": items, "after": "items"}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(many_values, "_BLOCK", block)
+        data = msgspec.json.encode(body)
+        outline = many_values._outline(data)
+        found = many_values._in_pieces(data, outline, ("items",))
+    assert outline.values == marks(body)
+    assert msgspec.json.decode(outline.body).keys() == body.keys()
+    read = [body] if found is None else [msgspec.json.decode(piece) for piece in found]
+    assert [item for each in read for item in each["items"]] == items
+    assert all({**each, "items": items} == body for each in read)
+    assert found is None or len(found.items) > 1 or len(items) == 1 or block > 5
+
+
+ITEM = st.integers(-(2**70), 2**70) | st.text() | st.lists(st.integers(0, 9))
+
+
+@given(st.lists(st.lists(ITEM, max_size=3), min_size=1))
+def test_items_of_lists_are_joined(lists: list) -> None:
+    found = many_values.joined_items(iter(lists))
+    assert [each.tolist() if hasattr(each, "tolist") else each for each in found] == [
+        item for items in lists for item in items
+    ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -13,13 +13,17 @@ from akunu.api.base_model import BaseModel
 from akunu.base.errors import InvalidArgumentError, TokenizerError
 from akunu.base.hub_name import model_name
 from akunu.base.memory import Memory
+from akunu.base.turns import let_others
 from akunu.files.describe.config import ModelConfig
-from akunu.tokenizer import Segment, Tokenizer, check_fits
+from akunu.tokenizer import Segment, StreamingDetokenizer, Tokenizer, check_fits
 
 if TYPE_CHECKING:
     from akunu import _core
 
 __all__ = ["Prompt", "Tokenizing"]
+
+_PIECE: Final = 1 << 13
+"""Ids that are put into text at a time."""
 
 Prompt = str | Sequence[int] | npt.NDArray[np.integer[Any]]
 """Text, or token ids."""
@@ -116,7 +120,13 @@ class Tokenizing(BaseModel):
 
     def detokenize(self, ids: Sequence[int] | npt.NDArray[np.integer[Any]]) -> str:
         """Text of token ids."""
-        return self.tokenizer.decode(self._checked_ids(ids).tolist())
+        array, made = self._checked_ids(ids), StreamingDetokenizer(self.tokenizer)
+        texts = []
+        for at in range(0, len(array), _PIECE):
+            if at:
+                let_others()
+            texts.append(made.push(array[at : at + _PIECE].tolist()))
+        return "".join(texts) + made.flush()
 
     def _prompt_ids(self, prompt: Prompt) -> npt.NDArray[np.uint32]:
         if isinstance(prompt, str):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import base64
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
+import numpy as np
 import numpy.typing as npt
 from msgspec import Meta
 from starlette.requests import Request
@@ -28,6 +29,8 @@ __all__ = ["EmbeddingRequest", "embeddings"]
 class EmbeddingRequest(Fields, kw_only=True):
     """The request of `/v1/embeddings`: OpenAI's fields, and extensions."""
 
+    long_lists: ClassVar = ("input",)
+
     model: str = ""
     """Without a name it is the first that there is, as with llama-server and vLLM."""
     input: str | list[str | int | list[int]]
@@ -42,10 +45,13 @@ class EmbeddingRequest(Fields, kw_only=True):
 
     def texts(self) -> list[Prompt]:
         """Each input, as a text or as token ids."""
+        if isinstance(self.input, np.ndarray):  # one of very many ids
+            return [self.input]
         given = [self.input] if isinstance(self.input, str) else self.input
         ids = [each for each in given if isinstance(each, int)]
         texts: list[Prompt] = [ids] if ids else [each for each in given if not isinstance(each, int)]
-        if not given or [] in texts or (ids and len(ids) < len(given)):
+        empty = any(len(each) == 0 for each in texts if not isinstance(each, str))
+        if not given or empty or (ids and len(ids) < len(given)):
             raise ApiError(
                 400, "input: expected a text, token ids, or one or more of either", param="input",
                 code="invalid_value",
@@ -62,7 +68,7 @@ async def embeddings(request: Request) -> Response:
 async def _answer(request: Request, fields: EmbeddingRequest) -> dict[str, Any]:
     server: Server = request.app.state.server
     record = RequestRecord.of(request)
-    texts = fields.texts()
+    texts = await server.workers.sized(record.bytes, fields.texts)
     fields.model = fields.model or server.models.first(EMBEDDING).spec.name
     async with server.models.use(fields.model, EMBEDDING) as entry:
         record.model = entry.spec.name

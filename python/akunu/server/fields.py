@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from typing import Any, ClassVar, Final, TypeVar, get_args
 
@@ -11,13 +11,14 @@ import msgspec
 import numpy as np
 from starlette.requests import ClientDisconnect, Request
 
-from akunu.base.errors import ContextLengthError
 from akunu.server.errors import ApiError
+from akunu.server.many_values import Pieces, joined_items, looked_through
 from akunu.server.workers import LARGE, Workers
 
 __all__ = [
     "Fields",
     "form_fields",
+    "joined",
     "query_fields",
     "read_fields",
     "read_list",
@@ -40,11 +41,6 @@ _CARELESS: Final = ("", "application/x-www-form-urlencoded", "text/plain")
 _BY_PAGES: Final = ("origin", "sec-fetch-site")
 """The headers in which a browser names the page that sends something, which the page cannot leave out."""
 
-_FEW: Final = 1000
-"""Messages that are read without more ado."""
-_BLOCK: Final = 1 << 18
-"""Bytes in which a word is looked for at a time."""
-
 F = TypeVar("F", bound="Fields")
 T = TypeVar("T")
 
@@ -57,6 +53,8 @@ class Fields(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defa
     base accepts are not all."""
     open_objects: ClassVar[tuple[str, ...]] = ()
     """Objects in which unknown fields are left out with a warning, as the API's own server does."""
+    long_lists: ClassVar[tuple[str, ...]] = ()
+    """Lists that may have any number of items, whatever the context is; large ones are read in pieces."""
 
 
 async def read_fields(request: Request, kind: type[F]) -> F:
@@ -73,9 +71,11 @@ async def read_fields(request: Request, kind: type[F]) -> F:
     def decoded(pieces: list[bytes]) -> F:
         if not any(piece.strip() for piece in pieces):
             raise ApiError(400, "the body is empty, expected a JSON object", code="invalid_json")
-        body = _joined(pieces)
+        body = joined(pieces)
         if len(body) >= LARGE:
-            _check_count(server, _times(b'"role"', body), body)
+            found = looked_through(server, body, kind.long_lists)
+            if found is not None:
+                return _decoded_in_pieces(found, kind, ignored, server.settings.lenient)
         return _decoded(body, kind, ignored, server.settings.lenient)
 
     return await _read(request, decoded)
@@ -90,9 +90,14 @@ async def read_list(request: Request, kind: type[F]) -> list[F]:
         As of `read_fields`.
     """
 
+    server = request.app.state.server
+
     def decoded(pieces: list[bytes]) -> list[F]:
+        body = joined(pieces)
+        if len(body) >= LARGE:
+            looked_through(server, body, ())
         try:
-            return msgspec.json.decode(_joined(pieces), type=list[kind])  # type: ignore[valid-type]
+            return msgspec.json.decode(body, type=list[kind])  # type: ignore[valid-type]
         except msgspec.ValidationError as error:
             raise refusal(str(error)) from error
         except (msgspec.DecodeError, ValueError, RecursionError) as error:
@@ -123,7 +128,7 @@ async def _read(request: Request, decode: Callable[[list[bytes]], T]) -> T:
     return await workers.sized(sum(map(len, pieces)), decode, pieces)
 
 
-def _joined(pieces: list[bytes]) -> bytes | memoryview:
+def joined(pieces: list[bytes]) -> bytes | memoryview:
     """Pieces as one; many are copied without Python's lock, which `bytes.join` keeps for 5 ms of 5 MB."""
     if len(pieces) < 2:
         return b"".join(pieces)
@@ -134,42 +139,42 @@ def _joined(pieces: list[bytes]) -> bytes | memoryview:
     return whole.data
 
 
-def _times(word: bytes, body: bytes | memoryview) -> int:
-    """Return how often a word, which does not overlap itself, is in a body.
+def _decoded_in_pieces(pieces: Pieces, kind: type[F], ignored: list[str], lenient: bool) -> F:
+    """The fields of a body that has a long list; between its pieces others have Python's lock."""
+    whole: F | None = None
 
-    Each letter is looked for in turn, in blocks that fit in a processor's own cache: without Python's lock,
-    which `bytes.count` keeps for 5 ms of 5 MB.
-    """
-    whole, found, rest = np.frombuffer(body, np.uint8), 0, len(word) - 1
-    for at in range(0, len(whole) - rest, _BLOCK):
-        block = whole[at : at + _BLOCK + rest]
-        here = block[: len(block) - rest] == word[0]
-        for n, letter in enumerate(word[1:], 1):
-            if not here.any():
-                break
-            here &= block[n : n + len(here)] == letter
-        found += int(np.count_nonzero(here))
-    return found
+    def lists() -> Iterator[list[Any]]:
+        nonlocal whole
+        count = 0
+        for body in pieces:
+            notes: list[str] = []
+            try:
+                fields = _decoded(body, kind, notes, lenient)
+            except ApiError as error:
+                raise _further_on(error, pieces.name, count) from error
+            ignored.extend(note for note in notes if note not in ignored)
+            items = getattr(fields, pieces.name)
+            if not isinstance(items, list):
+                raise ApiError(400, f"{pieces.name}: it is there twice", param=pieces.name)
+            count += len(items)
+            whole = whole or fields
+            yield items
+
+    found = joined_items(lists())
+    assert whole is not None
+    setattr(whole, pieces.name, found)
+    return whole
 
 
-class _Named(msgspec.Struct):
-    model: str | None = None
+def _further_on(error: ApiError, name: str, count: int) -> ApiError:
+    """The error with the number of an item as it is in the whole list."""
 
+    def moved(text: str) -> str:
+        return re.sub(rf"^{name}\[(\d+)\]", lambda place: f"{name}[{int(place[1]) + count}]", text)
 
-def _check_count(server: Any, count: int, body: bytes | memoryview) -> None:
-    """Refuse a conversation of more messages than its model's context has tokens before its objects are made.
-
-    Each message has a role, and a token at least; so many roles were found.
-    """
-    if count < _FEW:
-        return
-    try:
-        name = msgspec.json.decode(body, type=_Named).model
-        model = server.models.find(name or "").model
-    except (msgspec.DecodeError, ValueError, RecursionError, ApiError):
-        return  # which is said by those who read it
-    if model is not None and count > model.context:
-        raise ContextLengthError(f"the prompt has at least {count} tokens, the context holds {model.context}")
+    return ApiError(
+        error.status, moved(str(error)), param=error.param and moved(error.param), code=error.code
+    )
 
 
 def _decoded(body: bytes | memoryview, kind: type[F], ignored: list[str], lenient: bool) -> F:

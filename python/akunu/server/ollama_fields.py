@@ -303,6 +303,7 @@ class GenerateRequest(Asking, kw_only=True):
 class EmbedRequest(Fields):
     """The request of `/api/embed`."""
 
+    long_lists: ClassVar = ("input",)
     open_objects: ClassVar = ("options",)
 
     model: str

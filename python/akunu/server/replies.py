@@ -8,11 +8,14 @@ from typing import Any, Final
 
 import msgspec
 from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
 from akunu.api.model import Model
 from akunu.api.results import Completion, Piece, Stats
 from akunu.base.version import __version__
 from akunu.server.errors import ApiError
+from akunu.server.fields import joined
+from akunu.server.workers import LARGE
 
 __all__ = [
     "FINGERPRINT",
@@ -21,6 +24,7 @@ __all__ = [
     "openai_usage",
     "page",
     "prompt_details",
+    "text_response",
     "timings",
     "token_entries",
 ]
@@ -29,9 +33,32 @@ FINGERPRINT: Final = f"akunu-{__version__}"
 """The version that made an answer, in OpenAI's `system_fingerprint`."""
 
 
+def text_response(text: str, names: Sequence[str]) -> Response:
+    """An object that has a text, which may be long, under several names; it is made in pieces."""
+    parts = [msgspec.json.encode(text[at : at + LARGE])[1:-1] for at in range(0, len(text), LARGE)]
+    begins = [b'%s"%s":"' % (b"," if n else b"{", name.encode()) for n, name in enumerate(names)]
+    body = joined([piece for begin in begins for piece in (begin, *parts, b'"')] + [b"}"])
+    return _Answer(body, media_type="application/json")
+
+
+class _Answer(Response):
+    """An answer that is sent in pieces where it is large: the event loop would copy all of it in one go."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if len(self.body) < LARGE:
+            await super().__call__(scope, receive, send)
+            return
+        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        body = memoryview(self.body)
+        for at in range(0, len(body), LARGE):
+            piece = bytes(body[at : at + LARGE])
+            await send({"type": "http.response.body", "body": piece, "more_body": True})
+        await send({"type": "http.response.body", "body": b""})
+
+
 def json_response(data: Any, status: int = 200) -> Response:
     """`data` as JSON."""
-    return Response(msgspec.json.encode(data), status, media_type="application/json")
+    return _Answer(msgspec.json.encode(data), status, media_type="application/json")
 
 
 def new_id(prefix: str) -> str:

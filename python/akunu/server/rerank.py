@@ -29,6 +29,7 @@ class Document(Fields):
 class RerankRequest(Fields, kw_only=True):
     """The request of `/v1/rerank`."""
 
+    long_lists: ClassVar = ("documents", "texts")
     accepted: ClassVar = {
         "max_tokens_per_doc": (),
         "raw_scores": (False,),

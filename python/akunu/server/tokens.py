@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -17,7 +17,7 @@ from akunu.server.images import settled
 from akunu.server.kinds import EMBEDDING, RERANKER, TEXT, kind_of
 from akunu.server.llama_server import ModelQuery
 from akunu.server.openai_fields import ChatMessage, chat_tools, plain_messages
-from akunu.server.replies import json_response
+from akunu.server.replies import json_response, text_response
 from akunu.tokenizer import Tokenizer, check_fits
 
 __all__ = [
@@ -63,6 +63,8 @@ class TokenizeRequest(Fields, kw_only=True):
 class DetokenizeRequest(Fields, kw_only=True):
     """Token ids."""
 
+    long_lists: ClassVar = ("tokens",)
+
     model: str | None = None
     tokens: list[int]
 
@@ -104,7 +106,7 @@ async def detokenize(request: Request) -> Response:
 
         def work() -> Response:
             text = model.detokenize(fields.tokens)
-            return json_response({"text": text, "content": text, "prompt": text})
+            return text_response(text, ("text", "content", "prompt"))
 
         return await server.workers.prompt(size, work)
 

@@ -77,7 +77,8 @@ class StreamingDetokenizer:
         if not isinstance(ids, Iterable):
             ids = (ids,)
         if not self._trims_space:
-            return self._decoder.decode(b"".join([self._pieces[i] for i in ids if i not in self._hidden]))
+            shown = ids if self._hidden.isdisjoint(ids) else [i for i in ids if i not in self._hidden]
+            return self._decoder.decode(b"".join(map(self._pieces.__getitem__, shown)))
         parts = []
         for i in ids:
             piece = self._pieces[i]
