@@ -114,7 +114,9 @@ def looked_through(server: Any, body: Body, names: tuple[str, ...]) -> Pieces | 
         messages: each has a role, and a token at least.
     """
     messages = times(_ROLE, body)
-    if messages < _FEW and not _has_many(body):
+    if messages >= _FEW:  # which is found out sooner than how many values there are
+        _check_fits(server, messages, body)
+    if not _has_many(body):
         return None
     outline = _outline(body)
     found = _in_pieces(body, outline, names) if names else None
@@ -122,11 +124,15 @@ def looked_through(server: Any, body: Body, names: tuple[str, ...]) -> Pieces | 
         outline = _outline(found.head + found.tail)
     # A text of an endpoint for long lists may be cut to what fits.
     count = max(outline.values, 0 if names else outline.letters)
-    least = max(messages, (count - _MANY) // _PER_TOKEN)
-    context = _context(server, outline.body) if least >= _FEW else None
+    _check_fits(server, (count - _MANY) // _PER_TOKEN, outline.body)
+    return found
+
+
+def _check_fits(server: Any, least: int, named: Body) -> None:
+    """Refuse a prompt of at least so many tokens, if the model that a body names holds fewer."""
+    context = _context(server, named) if least >= _FEW else None
     if context is not None and least > context:
         raise ContextLengthError(f"the prompt has at least {least} tokens, the context holds {context}")
-    return found
 
 
 def _in_pieces(body: Body, outline: _Outline, names: tuple[str, ...]) -> Pieces | None:
@@ -142,10 +148,10 @@ def _in_pieces(body: Body, outline: _Outline, names: tuple[str, ...]) -> Pieces 
     return None
 
 
-def _context(server: Any, outline: bytes) -> int | None:
+def _context(server: Any, body: Body) -> int | None:
     """The context of the model that a body names; without one, of the first."""
     try:
-        name = msgspec.json.decode(outline, type=_Named).model
+        name = msgspec.json.decode(body, type=_Named).model
     except (msgspec.DecodeError, ValueError, RecursionError):
         name = None
     for each in (name, None):
