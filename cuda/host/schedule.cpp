@@ -336,6 +336,7 @@ class Check {
         expect(fits(s.slot_bytes, sizes_.slot_bytes), c, "parts of a tile that are larger than a slot of the ring");
         expect(codes ? fits(s.byte_slot_bytes, sizes_.byte_slot_bytes) : s.byte_slot_bytes == 0, c,
                "parts of a tile of few rows that are larger than a slot of the ring");
+        const auto tiles_of = [&](std::size_t i) { return (all[i].rows + kTileRows - 1) / kTileRows; };
         // Of two streams the second is that of v.
         expect(!all.empty(), c, "no weights for the ring to load");
         std::size_t begin = 0, end = all.size();
@@ -345,7 +346,7 @@ class Check {
             const Binding& b = all[i].at;
             const std::size_t n = i - begin;
             expect(s.at[n] == address(b), c, "other weights than the ring loads");
-            expect(s.tiles[n] == (all[i].rows + kTileRows - 1) / kTileRows, c, "other tiles than the ring loads");
+            expect(s.tiles[n] == tiles_of(i), c, "other tiles than the ring loads");
             expect(u64(s.tiles[n]) * s.tile_bytes <= b.end() - b.offset, c, "tiles behind the end of its weights");
         }
         for (std::size_t n = end - begin; n < std::size(s.tiles); ++n) {
@@ -354,7 +355,7 @@ class Check {
         expect(s.pairs == (c.op == kOpGateUp || c.op == kOpNormGateUp ? 1u : 0u), c, "tiles that are not in turn");
         // Only where a command has few rows do its weights come through the ring.
         u32 behind = 0;
-        for (std::size_t i = 0; i < begin; ++i) behind += (all[i].rows + kTileRows - 1) / kTileRows;
+        for (std::size_t i = 0; i < begin; ++i) behind += tiles_of(i);
         expect(s.behind == behind, c, "a stream in the place of another");
         expect(s.split == (c.op == kOpMatmul ? c.params[kSplitWord] : 0) && s.split <= kMostSplit, c,
                "inputs that are dealt to other blocks than those that the ring loads for");

@@ -20,7 +20,7 @@ from . import windowed
 from .reference import Reference
 from .test_engine import nmse
 from .test_hybrid import decode, read
-from .test_same_output import CACHED, DRAFTED, Mixes
+from .test_same_output import DRAFTED, KEPT, Mixes
 from .windowed import Windowed
 
 DEVICE = os.environ.get("AKUNU_TEST_DEVICE", "cpu")
@@ -410,4 +410,4 @@ def test_a_sequence_is_what_it_is_in_any_mix(
     path: Path, tmp_path: Path, kept: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mixes = Mixes(path, tmp_path / "pages" if kept == "files" else None, Windowed(20))
-    mixes.run_until(CACHED | DRAFTED, range(40), monkeypatch, least=8)
+    mixes.run_until(KEPT | DRAFTED, range(40), monkeypatch, least=8)
