@@ -323,9 +323,10 @@ LayerCounts adapted_layer(DType weights, Phase phase, Counts& n, const std::vect
 LayerCounts layer_of_few(DType weights) {
     const auto engine = planned(synthetic_model(weights));
     LayerCounts found;
-    for (const Program* p : Inspector(*engine).replay_of({Phase::kBatch, 4, 0}).programs) {
-        for (const Command& c : compile_schedules(p->table, geometry()).few) {
-            if (p->table.labels[c.label].layer != 1) continue;
+    for (const Segment& segment : Inspector(*engine).segments_of({Phase::kBatch, 4, 0})) {
+        const DispatchTable& table = segment.program->table;
+        for (const Command& c : compile_schedules(table, geometry()).few) {
+            if (table.labels[c.label].layer != 1) continue;
             ++found.commands;
             found.barriers += c.barrier && !c.reads_words;
             found.words += c.reads_words == kByteRows;
@@ -465,7 +466,7 @@ int main() {
     // Up to four rows of codes have norms in their matmuls, and words; with floats norms are commands.
     check(layer_of_few(DType::Q4_0) == LayerCounts{5, 0, 5}, "four rows of codes");
     check(layer_of_few(DType::F16) == LayerCounts{9, 7, 0}, "four rows of floats");
-    check(adapted_layer(DType::Q5_1, Phase::kDecode, n) == LayerCounts{25, 12, 0}, "weights that are not in tiles");
+    check(adapted_layer(DType::Q3_K, Phase::kDecode, n) == LayerCounts{25, 12, 0}, "weights that are not in tiles");
     check_adapted();
     std::printf("refused: %d barriers, %d swaps, %d addresses, %d fields, %d streams\n", n.barriers, n.swaps,
                 n.addresses, n.fields, n.streams);
